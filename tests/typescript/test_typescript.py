@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from tests.docs.pages import ROOT, Block, blocks
 CLIENT = ROOT / "clients" / "typescript"
 PAGE = "clients/typescript/README.md"
 LIMIT_SECONDS = 240
+EXACT = r"(npm:[a-z]+@)?\d+\.\d+\.\d+"
 READBACK = Path(sys.executable).parent / "readback"
 URL = "http://127.0.0.1:8787"
 
@@ -34,8 +36,9 @@ def done(*words: str | Path, cwd: Path = CLIENT) -> str:
     return ended.stdout
 
 
-def passed_by_node(name: str) -> None:
-    printed = done("node", "--test", "--test-timeout=120000", "--test-reporter=tap", f"build/test/{name}.test.js")
+def passed_by_node(name: str, cwd: Path = CLIENT) -> None:
+    words = ("node", "--test", "--test-timeout=120000", "--test-reporter=tap", f"build/test/{name}.test.js")
+    printed = done(*words, cwd=cwd)
     counts = dict(re.findall(r"^# (tests|pass|fail|skipped|todo) (\d+)$", printed, re.MULTILINE))
     assert counts["tests"] == counts["pass"]
     assert int(counts["pass"]) > 1
@@ -56,6 +59,22 @@ def test_a_tool_of_the_ai_sdk_tells_a_model_what_was_read_back() -> None:
     passed_by_node("ai")
 
 
+@pytest.mark.requirement("TS-ai")
+def test_the_same_holds_with_version_7_of_the_ai_sdk(tmp_path: Path) -> None:
+    for name in ("src", "test"):
+        shutil.copytree(CLIENT / name, tmp_path / name)
+    for name in ("package.json", "tsconfig.json", "tsconfig.build.json", "tsconfig.test.json"):
+        shutil.copy(CLIENT / name, tmp_path)
+    (tmp_path / "node_modules").mkdir()
+    for each in (CLIENT / "node_modules").iterdir():
+        if each.name != "ai":
+            (tmp_path / "node_modules" / each.name.replace("ai-7", "ai")).symlink_to(each)
+    assert json.loads((tmp_path / "node_modules/ai/package.json").read_text("utf-8"))["version"].startswith("7.")
+    for project in ("tsconfig.build.json", "tsconfig.test.json"):
+        done("node_modules/.bin/tsc", "-p", project, cwd=tmp_path)
+    passed_by_node("ai", tmp_path)
+
+
 @pytest.mark.requirement("TS-types")
 def test_the_types_are_those_of_the_servers_description() -> None:
     assert (ROOT / "docs/reference/openapi.json").read_bytes() == document_bytes(whole_table())
@@ -66,7 +85,7 @@ def test_the_types_are_those_of_the_servers_description() -> None:
 def test_packages_have_exact_versions_and_the_lock_names_no_registry() -> None:
     package = json.loads((CLIENT / "package.json").read_text("utf-8"))
     assert "dependencies" not in package
-    assert [each for each in package["devDependencies"].values() if not re.fullmatch(r"\d+\.\d+\.\d+", each)] == []
+    assert [each for each in package["devDependencies"].values() if not re.fullmatch(EXACT, each)] == []
     locked = json.loads((CLIENT / "packages.lock.json").read_text("utf-8"))["packages"]
     assert [name for name, each in locked.items() if "resolved" in each] == []
     assert [name for name, each in locked.items() if name and "integrity" not in each] == []

@@ -1,6 +1,6 @@
 /** Tools of the Vercel AI SDK under a durable attempt: the model reads what was read back, and not what a tool said. */
 
-import { jsonSchema, tool, type JSONSchema7, type ModelMessage, type Tool } from "ai";
+import { jsonSchema, type JSONSchema7, type ModelMessage, type Tool } from "ai";
 import type { CallContext, Readback } from "./client.js";
 import { AbortedError, ProblemError, UnreachableError, UsageError } from "./errors.js";
 import { exactJson, type Arguments } from "./json.js";
@@ -54,14 +54,16 @@ export type GovernedTool = Tool<Arguments, GovernedOutput>;
  */
 export async function governedTool(client: Readback, options: GovernedOptions): Promise<GovernedTool> {
   const { arguments: schema } = await client.contract(options.contract);
-  return tool<Arguments, GovernedOutput>({
+  // Annotated, and not by `tool<...>`: the type parameters of that function differ between versions 6 and 7.
+  const made: GovernedTool = {
     description: options.description,
     inputSchema: jsonSchema<Arguments>(schema as JSONSchema7),
     needsApproval: async (input, { messages }) => needsApproval(client, options, input, messages),
     execute: async (input, { messages, abortSignal }) => executed(client, options, input, messages, abortSignal),
     toModelOutput: ({ output }) =>
       output.verified === true ? { type: "text", value: output.forModel } : { type: "error-text", value: output.forModel },
-  });
+  };
+  return made;
 }
 
 /** Return whether a call waits for an approval, without a record. An undetermined answer means yes. */

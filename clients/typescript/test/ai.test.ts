@@ -123,7 +123,8 @@ test("a signed approval lets the parked call execute once, by the server and by 
     const token = server.approver("sign", (await person.approval(parked.id)).bytes);
     await person.decide(parked.id, "approve", token);
     const ship = await governedTool(client, options);
-    const output = (await ship.execute?.(input, { toolCallId: "1", messages: [] })) as GovernedOutput;
+    const called = { toolCallId: "1", messages: [], context: {} }; // version 6 has no context
+    const output = (await ship.execute?.(input, called)) as GovernedOutput;
     assert.deepEqual([output.status, output.action], ["verified", parked.id]);
   }
   assert.deepEqual([server.calls("a-9"), server.calls("a-10"), calls], [1, 0, 1]);
