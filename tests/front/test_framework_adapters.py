@@ -38,35 +38,13 @@ def test_the_extra_begins_with_the_lowest_tested_version_and_the_locks_lie_in_th
     tree = ast.parse((ROOT / "src" / "readback" / "frameworks" / f"{name}.py").read_text(encoding="utf-8"))
     [call] = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "check_version"]
     named = {each.arg: each.value for each in call.keywords}
-    constants = _constants(tree)
-    lowest, below, distribution = (_text(named[key], constants) for key in ("lowest", "below", "distribution"))
+    lowest, below, distribution = (str(ast.literal_eval(named[key])) for key in ("lowest", "below", "distribution"))
     assert any(re.match(rf"{distribution}>={lowest}[.0]*,<", each) for each in EXTRAS[_extra(name)])
     for kind, version in (("lowest", lowest), ("latest", None)):
         lines = (LOCKS / f"{name}-{kind}.lock").read_text(encoding="utf-8").splitlines()
         [pinned] = [line.split("==")[1].split()[0] for line in lines if line.startswith(f"{distribution}==")]
         assert _numbers(lowest) <= _numbers(pinned) < _numbers(below)
         assert version is None or _numbers(pinned)[: len(_numbers(version))] == _numbers(version)
-
-
-def _constants(tree: ast.Module) -> dict[str, str]:
-    """The module's constants, also those of `LOWEST, BELOW = "1", "2"`."""
-    found: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            target, value = node.targets[0], node.value
-            pairs = (
-                zip(target.elts, value.elts, strict=True)
-                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-                else [(target, value)]
-            )
-            for name, each in pairs:
-                if isinstance(name, ast.Name) and isinstance(each, ast.Constant):
-                    found[name.id] = str(each.value)
-    return found
-
-
-def _text(node: ast.expr, constants: dict[str, str]) -> str:
-    return constants[node.id] if isinstance(node, ast.Name) else str(ast.literal_eval(node))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -15,8 +15,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from readback.frameworks.agent_tools import AgentTools
+from readback.frameworks.history import History, Turn
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, ShownCall, Tool
+from readback.kit import Corrections, Kit, Tool
 
 with of_framework("agent-framework", "Microsoft Agent Framework"):
     from agent_framework import (
@@ -37,14 +39,8 @@ _PACKET = "readback"
 _CallNext = Callable[[], Awaitable[None]]
 
 
-class _Turn:
-    """The history before a turn of the model, and the calls of the turn in order."""
-
-    def __init__(self, shown: list[ShownCall]) -> None:
-        self.shown, self.calls = shown, dict[str, ShownCall]()
-
-
-_TURN: ContextVar[_Turn | None] = ContextVar("readback_agent_framework_turn", default=None)
+_TURN: ContextVar[Turn | None] = ContextVar("readback_agent_framework_turn", default=None)
+"""The history before a turn of the model, and the calls of the turn in order."""
 
 
 class ActionTool(FunctionTool):
@@ -72,7 +68,7 @@ class ActionTool(FunctionTool):
 
 def tools(kit: Kit) -> list[ActionTool]:
     """Return the kit's actions, sagas and questions as function tools. Foreign tools stay with the agent."""
-    return [ActionTool.of(tool) for tool in kit.tools.values() if not tool.foreign]
+    return [ActionTool.of(tool) for tool in kit.own_tools]
 
 
 def middleware(kit: Kit, *, corrections: int = 1) -> list[Any]:
@@ -86,76 +82,49 @@ def middleware(kit: Kit, *, corrections: int = 1) -> list[Any]:
     return [ReadbackTools(kit), ReadbackHistory(kit), ReadbackFinal(kit, corrections)]
 
 
+def _agent_tools(kit: Kit) -> AgentTools:
+    return AgentTools(kit, "Microsoft Agent Framework", lambda tool: (tool.parameters(), tool.description), ActionTool)
+
+
 class ReadbackTools(FunctionMiddleware):
     """Run own and foreign calls under contracts."""
 
     def __init__(self, kit: Kit) -> None:
         """Make the middleware over an open kit."""
-        self._kit = kit
-        self._foreign: dict[str, tuple[Any, Tool]] = {}
+        self._kit, self._agent = kit, _agent_tools(kit)
 
     async def process(self, context: Any, call_next: _CallNext) -> None:
         """Run a call. An unexpected error ends the agent's run, and does not become a tool error."""
         try:
-            await self._called(context, call_next)
+            tool = self._agent.governed(context.function.name, context.function)
+            await (call_next() if tool is None else self._called(tool, context, call_next))
         except (MiddlewareTermination, MiddlewareFailure):
             raise
         except Exception as error:  # only a MiddlewareFailure fails closed in the framework
             raise MiddlewareFailure("The adapter of Readback failed.") from error
 
-    async def _called(self, context: Any, call_next: _CallNext) -> None:
-        tool = self._governed(context.function)
-        if tool is None:
-            return await call_next()
-        foreign = not isinstance(context.function, ActionTool)
-
+    async def _called(self, tool: Tool, context: Any, call_next: _CallNext) -> None:
         async def call(arguments: dict[str, Any]) -> Any:
             context.arguments = arguments
             await call_next()
             result = context.result
             return "\n".join(part.text or "" for part in result) if isinstance(result, list) else result
 
-        given = context.arguments
+        given, call_id = context.arguments, context.metadata["call_id"]
         arguments = given.model_dump(exclude_unset=True) if hasattr(given, "model_dump") else dict(given or {})
-        run, call_id = _run_of(self._kit, context.session), context.metadata["call_id"]
-        approval = context.metadata.get("approval_response")
-        packet = _packet(approval)
-        if packet:
-            operation = packet["named"]
-        else:
-            operation = await self._operation(tool, arguments, run, call_id)
-        way = call if foreign else None
-        # The held action is looked up first: the framework replays an approved call, and the signature decides.
-        held = await tool.aheld(arguments, operation=operation) if tool.may_park else None
-        if held is not None and packet:
-            result = await self._kit.adecide(held.action, True, call=way)
-        else:
-            result = held or await tool.arun(arguments, operation=operation, run=run, call=way)
-        if result.status == "parked" and not packet:
-            _ask(context, result, arguments, call_id, operation)
-        said = {"readback": result.data}
-        context.result = [Content.from_text(result.text, additional_properties=said)]
-        return None
+        run, turn = _run_of(self._kit, context.session), _TURN.get()
+        place = {"call_id": call_id} if turn is None else turn.begin(tool.name, arguments, call_id)
+        packet = _packet(context.metadata.get("approval_response"))
+        operation = packet["named"] if packet else await self._kit.aoperation(tool, arguments, run=run, **place)
 
-    async def _operation(self, tool: Tool, arguments: dict[str, Any], run: str, call_id: str) -> str | None:
-        turn = _TURN.get()
-        if turn is None:
-            return await self._kit.aoperation(tool.name, arguments, run=run, call_id=call_id)
-        mine = ShownCall(tool.name, arguments)
-        earlier = [each for other, each in turn.calls.items() if other != call_id]
-        turn.calls.setdefault(call_id, mine)
-        return await self._kit.aoperation(tool.name, arguments, run=run, shown=turn.shown, ordinal=earlier.count(mine))
+        def ask(parked: Any) -> bool:
+            if not packet:
+                _ask(context, parked, arguments, call_id, operation)
+            return True  # the framework replays an approved call, and the signature decides
 
-    def _governed(self, function: Any) -> Tool | None:
-        if isinstance(function, ActionTool):
-            return function.governed
-        if not self._kit.governs(function.name):
-            return None
-        known, governed = self._foreign.get(function.name, (None, None))
-        if known is not function or governed is None:
-            governed = self._kit.govern(function.name, function.parameters(), description=function.description or "")
-            self._foreign[function.name] = (function, governed)
-        return governed
+        way = call if tool.foreign else None
+        result = await self._kit.asettle(tool, arguments, ask, run=run, call=way, named=operation or "")
+        context.result = [Content.from_text(result.text, additional_properties={_PACKET: result.data})]
 
 
 class ReadbackHistory(ChatMiddleware):
@@ -163,13 +132,12 @@ class ReadbackHistory(ChatMiddleware):
 
     def __init__(self, kit: Kit) -> None:
         """Make the middleware over an open kit."""
-        self._kit = kit
+        self._agent = _agent_tools(kit)
 
     async def process(self, context: Any, call_next: _CallNext) -> None:
         """Note the history of a model call."""
-        names = [tool for tool in (context.options or {}).get("tools") or () if not isinstance(tool, ActionTool)]
-        self._kit.warn_ungoverned("Microsoft Agent Framework", [_name(tool) for tool in names])
-        _TURN.set(_Turn(_shown(context.messages)))
+        self._agent.warn((context.options or {}).get("tools") or ())
+        _TURN.set(Turn(_history(context.messages)))
         await call_next()
 
 
@@ -192,34 +160,33 @@ class ReadbackFinal(AgentMiddleware):
             context.stream_result_to_updates = _updates
             context.stream_result_hooks.append(self._replacing(context))
             return await call_next()
+        checks = self._checks(context.session)
         earlier: list[Any] = []  # the tool calls and results before a correction
-        for left in range(self._corrections, -1, -1):
+        while True:
             await call_next()
-            answer = await self._answer(context.result, context.session)
-            if answer is not None and not answer.ok and left and answer.correction:
-                said = Message("user", [answer.correction])
-                context.messages = [said] if context.session else [*context.messages, *context.result.messages, said]
-                earlier += _without_answer(context.result.messages)
-                continue
-            context.result.messages = [*earlier, *context.result.messages]
-            if answer is not None and not answer.ok:
-                _replace(context.result, answer.text)
-            break
+            result = context.result
+            answer = await checks.acheck(result.text) if _is_final(result) else None
+            if answer is None or not answer.correction:
+                break
+            said = Message("user", [answer.correction])
+            context.messages = [said] if context.session else [*context.messages, *result.messages, said]
+            earlier += _without_answer(result.messages)
+        result.messages = [*earlier, *result.messages]
+        if answer is not None and not answer.ok:
+            _replace(result, answer.text)
         return None
 
     def _replacing(self, context: Any) -> Any:
         async def replaced(response: Any) -> Any:
-            answer = await self._answer(response, context.session)
+            answer = await self._checks(context.session).acheck(response.text) if _is_final(response) else None
             if answer is not None and not answer.ok:
                 _replace(response, answer.text)
             return response
 
         return replaced
 
-    async def _answer(self, response: Any, session: Any) -> Any:
-        if not response.text or response.user_input_requests:
-            return None
-        return await self._kit.afinal(response.text, run=_run_of(self._kit, session))
+    def _checks(self, session: Any) -> Corrections:
+        return self._kit.corrections(self._corrections, run=_run_of(self._kit, session))
 
 
 def _ask(context: Any, result: Any, arguments: dict[str, Any], call_id: str, operation: str | None) -> None:
@@ -247,28 +214,22 @@ def _packet(content: Any) -> dict[str, Any] | None:
     return dict(packet) if isinstance(packet, Mapping) else None
 
 
-def _shown(messages: Any) -> list[ShownCall]:
-    calls: dict[str, ShownCall] = {}
-    shown: list[ShownCall] = []
-    for message in messages:
-        for content in message.contents:
-            if content.type == "function_call":
-                calls[content.call_id] = ShownCall(content.name, dict(content.parse_arguments() or {}))
-            elif content.type == "function_result" and content.call_id in calls:
-                call = calls[content.call_id]
-                shown.append(ShownCall(call.tool, call.arguments, str(content.result)))
-    return shown
+def _history(messages: Any) -> History:
+    history = History()
+    for content in (content for message in messages for content in message.contents):
+        if content.type == "function_call":
+            history.add_call(content.call_id, content.name, dict(content.parse_arguments() or {}))
+        elif content.type == "function_result":
+            history.add_result(content.call_id, str(content.result))
+    return history
+
+
+def _is_final(response: Any) -> bool:
+    return bool(response.text) and not response.user_input_requests
 
 
 def _run_of(kit: Kit, session: Any) -> str:
     return session.session_id if session is not None else kit.current_run
-
-
-def _name(tool: Any) -> str:
-    name = getattr(tool, "name", None)
-    if name is None and isinstance(tool, Mapping):
-        name = tool.get("name") or tool.get("type")
-    return str(name or type(tool).__name__)
 
 
 def _without_answer(messages: Any) -> list[Any]:

@@ -17,12 +17,13 @@ import dataclasses
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
+from readback.frameworks.history import History, Turn
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, ShownCall, Tool, ToolResult
+from readback.kit import Corrections, Kit, Tool, ToolResult
 
 with of_framework("claude-agent", "Claude Agent SDK"):
     import anyio
@@ -59,33 +60,28 @@ class Governed:
         self._corrections, self._server = corrections, server
         self._tools: dict[str, tuple[Tool, Call | None]] = {}
         self._passed: dict[str, list[tuple[str, str | None, str]]] = {}  # by call: id, operation and run, oldest first
-        self._open: dict[str, ShownCall] = {}
-        self._shown: dict[str, dict[str, ShownCall]] = {}
-        self._corrected: dict[str, int] = {}
+        self._turns: dict[str, Turn] = {}
+        self._checks: dict[str, Corrections] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         servers = self.options.mcp_servers
-        attached = dict(servers) if isinstance(servers, Mapping) else None
-        if attached is not None:
-            for name, config in attached.items():
-                attached[name] = await self._attached(name, config)
-        own = [tool for tool in self.kit.tools.values() if not tool.foreign]
+        given = servers.items() if isinstance(servers, Mapping) else ()
+        attached = {name: await self._attached(name, config) for name, config in given}
+        own = self.kit.own_tools
         mine = sdk.create_sdk_mcp_server(self._server, tools=[self._served(self._server, tool) for tool in own])
         hooks = {event: list(matchers) for event, matchers in (self.options.hooks or {}).items()}
         hooks.setdefault("PreToolUse", []).append(sdk.HookMatcher(hooks=[self._before], on_failure="block"))
         hooks.setdefault("Stop", []).append(sdk.HookMatcher(hooks=[self._stop]))
         self.options = dataclasses.replace(
             self.options,
-            mcp_servers={**(attached or {}), self._server: mine},
+            mcp_servers={**attached, self._server: mine},
             allowed_tools=[*self.options.allowed_tools, *(f"mcp__{self._server}__{tool.name}" for tool in own)],
             hooks=hooks,
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
     def query(self, prompt: Any, **changes: Any) -> AsyncIterator[Any]:
@@ -108,10 +104,9 @@ class Governed:
 
     async def _checked_blocks(self, message: Any) -> Any:
         text = "\n".join(block.text for block in message.content if isinstance(block, sdk.TextBlock))
-        if not text or (not message.session_id and not self._shown):
-            return message
-        answer = await self.kit.afinal(text, run=message.session_id or next(iter(self._shown)))
-        if answer.ok:
+        run = message.session_id or next(iter(self._turns), "")
+        answer = await self.kit.afinal(text, run=run) if text and run else None
+        if answer is None or answer.ok:
             return message
         others = [block for block in message.content if not isinstance(block, sdk.TextBlock)]
         return dataclasses.replace(message, content=[sdk.TextBlock(text=answer.text), *others])
@@ -130,7 +125,7 @@ class Governed:
         served = []
         for tool in listed:
             definition = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-            call = _caller(session, tool.name)
+            call = partial(session.call_tool, tool.name)
             if self.kit.governs(tool.name):
                 served.append(self._served(name, self.kit.govern(tool.name, definition=definition), call))
             else:
@@ -147,8 +142,7 @@ class Governed:
                 return _content("Refused: no hook of Readback has seen this call, so the call was not made.", True)
             id_, operation, run = waiting.pop(0)
             result = await tool.arun(arguments, operation=operation, run=run, call=call)
-            self._open.pop(id_, None)
-            self._shown.setdefault(run, {})[id_] = ShownCall(tool.name, arguments, result.text)
+            self._turns[run].end(id_, result.text)
             return _content(result.text, result.is_error)
 
         return sdk.SdkMcpTool(tool.name, tool.description, tool.schema, handler)
@@ -159,31 +153,27 @@ class Governed:
             return {}
         tool, call = self._tools[given["tool_name"]]
         run, arguments = given["session_id"], given["tool_input"]
-        made = ShownCall(tool.name, arguments)
-        if run not in self._shown:  # a session of an earlier process; from here on this process knows all results
-            self._shown[run] = _transcript(given["transcript_path"], self._tools)
-        shown = [each for other, each in self._shown[run].items() if other != id_]
-        ordinal = sum(each == made for other, each in self._open.items() if other != id_)
-        operation = await self.kit.aoperation(tool.name, arguments, run=run, shown=shown, ordinal=ordinal)
-        if tool.may_park and await tool.awaits_for(arguments, operation=operation, run=run):
-            result = await tool.arun(arguments, operation=operation, run=run, wait=0, call=call)
-            if result.status == "parked":
-                self.parked[id_] = result
-                return _decision("defer", result.message)
+        if run not in self._turns:  # a session of an earlier process; from here on this process knows all results
+            self._turns[run] = Turn(_transcript(given["transcript_path"], self._tools))
+        place = self._turns[run].begin(tool.name, arguments, id_)
+        operation = await self.kit.aoperation(tool, arguments, run=run, **place)
+        parked = await tool.apark(arguments, operation=operation, run=run, call=call)
+        if parked is not None:
+            self._turns[run].end(id_)
+            self.parked[id_] = parked
+            said = {"permissionDecision": "defer", "permissionDecisionReason": parked.message}
+            return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}}
         self.parked.pop(id_, None)
-        self._open[id_] = made
         self._passed.setdefault(_key(given["tool_name"], arguments), []).append((id_, operation, run))
         return {}
 
     async def _stop(self, given: Any, id_: str | None, context: Any) -> dict[str, Any]:
         """Ask the model once more where the final answer claims more than the ledger holds."""
         run = given["session_id"]
-        count = self._corrected.get(run, 0) if given.get("stop_hook_active") else 0
-        answer = await self.kit.afinal(given.get("last_assistant_message") or "", run=run)
-        self._corrected[run] = count + 1
-        if answer.ok or count >= self._corrections or not answer.correction:
-            return {}
-        return {"decision": "block", "reason": answer.correction}
+        if run not in self._checks or not given.get("stop_hook_active"):
+            self._checks[run] = self.kit.corrections(self._corrections, run=run)
+        answer = await self._checks[run].acheck(given.get("last_assistant_message") or "")
+        return {"decision": "block", "reason": answer.correction} if answer.correction else {}
 
     def _warn(self, names: list[str]) -> None:
         self.kit.warn_ungoverned("Claude Agent SDK", [name for name in names if name not in self._tools])
@@ -202,34 +192,23 @@ async def connected(stack: AsyncExitStack, config: Any) -> Any:
         await session.initialize()
         return session
     group = await stack.enter_async_context(ClientSessionGroup())
-    rest = {key: value for key, value in config.items() if key != "type"}
     make = {"sse": SseServerParameters, "http": StreamableHttpParameters}.get(kind, StdioServerParameters)
-    return await group.connect_to_server(make(**rest))
-
-
-def _caller(session: Any, name: str) -> Call:
-    async def call(arguments: dict[str, Any]) -> Any:
-        result = await session.call_tool(name, arguments)
-        return result.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-    return call
+    return await group.connect_to_server(make(**config))
 
 
 def _passed_through(definition: dict[str, Any], call: Call) -> Any:
     async def handler(arguments: dict[str, Any]) -> dict[str, Any]:
-        result = await call(arguments)
+        result = (await call(arguments)).model_dump(mode="json", by_alias=True, exclude_none=True)
         return {"content": result.get("content", []), "is_error": bool(result.get("isError"))}
 
     return sdk.SdkMcpTool(definition["name"], definition.get("description", ""), definition["inputSchema"], handler)
 
 
-def _transcript(path: str, tools: Mapping[str, tuple[Tool, Call | None]]) -> dict[str, ShownCall]:
-    """Return the calls of our tools with a result in the session's transcript, by id."""
-    file = Path(path)
+def _transcript(path: str, tools: Mapping[str, tuple[Tool, Call | None]]) -> History:
+    """Return the calls of our tools in the session's transcript, with their results."""
+    history, file = History(), Path(path)
     if not file.is_file() or file.stat().st_size > _TRANSCRIPT_BYTES_MAX:
-        return {}
-    made: dict[str, ShownCall] = {}
-    shown: dict[str, ShownCall] = {}
+        return history
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             blocks = json.loads(line)["message"]["content"]
@@ -237,11 +216,10 @@ def _transcript(path: str, tools: Mapping[str, tuple[Tool, Call | None]]) -> dic
             continue  # a line without a message
         for block in blocks if isinstance(blocks, list) else []:
             if block.get("type") == "tool_use" and block.get("name") in tools:
-                made[block["id"]] = ShownCall(tools[block["name"]][0].name, block["input"])
-            if block.get("type") == "tool_result" and block.get("tool_use_id") in made:
-                call = made[block["tool_use_id"]]
-                shown[block["tool_use_id"]] = ShownCall(call.tool, call.arguments, _text(block.get("content")))
-    return shown
+                history.add_call(block["id"], tools[block["name"]][0].name, block["input"])
+            if block.get("type") == "tool_result":
+                history.add_result(block.get("tool_use_id"), _text(block.get("content")))
+    return history
 
 
 def _text(content: Any) -> str:
@@ -250,11 +228,6 @@ def _text(content: Any) -> str:
 
 def _content(text: str, is_error: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "is_error": is_error}
-
-
-def _decision(decision: str, reason: str) -> dict[str, Any]:
-    wanted = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason}
-    return {"hookSpecificOutput": wanted}
 
 
 def _key(name: str, arguments: Any) -> str:

@@ -7,14 +7,12 @@ and after `Kit.decide` a second kickoff with the same run continues.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from threading import Lock
+from collections.abc import Callable
 from typing import Any
 
+from readback.frameworks.history import History, Turn
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, ShownCall, Tool, ToolResult
+from readback.kit import Kit, Tool, ToolResult
 
 with of_framework("crewai", "CrewAI"):
     from crewai.hooks.llm_hooks import get_before_llm_call_hooks, register_before_llm_call_hook
@@ -30,24 +28,6 @@ def _no_cache(*_: Any) -> bool:
     return False
 
 
-class _Turn:
-    """The history at the last call of the model, and the identical calls since then."""
-
-    def __init__(self) -> None:
-        self.shown: tuple[ShownCall, ...] = ()
-        self.counts: Counter[str] = Counter()
-        self.lock = Lock()
-
-    def ordinal(self, name: str, arguments: Mapping[str, Any]) -> int:
-        """Return the position of a call among the identical calls of this turn; 0 without the hook."""
-        if _remember not in get_before_llm_call_hooks():
-            return 0
-        key = json.dumps([name, arguments], sort_keys=True, default=str)
-        with self.lock:
-            self.counts[key] += 1
-            return self.counts[key] - 1
-
-
 class ReadbackTool(BaseTool):
     """A governed tool of a kit as a CrewAI tool."""
 
@@ -55,17 +35,15 @@ class ReadbackTool(BaseTool):
     _kit: Kit = PrivateAttr()
     _governed: Tool = PrivateAttr()
     _run_id: str | None = PrivateAttr(default=None)
-    _turn: _Turn = PrivateAttr(default_factory=_Turn)
+    _turn: Turn = PrivateAttr(default_factory=Turn)
 
     def attach(self, kit: Kit, governed: Tool, run: str | None) -> None:
         """Bind the tool to a kit and a conversation."""
         self._kit, self._governed, self._run_id = kit, governed, run
 
-    def begin_turn(self, shown: tuple[ShownCall, ...]) -> None:
+    def begin_turn(self, history: History) -> None:
         """Note the results in the history before a call of the model."""
-        with self._turn.lock:
-            self._turn.shown = shown
-            self._turn.counts.clear()
+        self._turn = Turn(history)
 
     def run(self, *args: Any, **arguments: Any) -> Any:
         """Run the call under its operation. Arguments are checked by the contract alone."""
@@ -91,9 +69,10 @@ class ReadbackTool(BaseTool):
         listed = self._governed.schema.get("required")
         required = listed if isinstance(listed, list) else []
         given = {name: each for name, each in arguments.items() if each is not None or name in required}
-        shown = self._turn.shown if _remember in get_before_llm_call_hooks() else ()
-        ordinal = self._turn.ordinal(self.name, given)
-        operation = self._kit.operation(self.name, given, run=run, shown=shown, ordinal=ordinal)
+        # Without the hook no turn is known: the ledger answers each repeated call.
+        is_hooked = _remember in get_before_llm_call_hooks()
+        place = self._turn.begin(self.name, given) if is_hooked else {"shown": []}
+        operation = self._kit.operation(self._governed, given, run=run, **place)
         return given, operation, run
 
 
@@ -103,22 +82,22 @@ def _output(result: ToolResult) -> Any:
 
 def _remember(context: Any) -> None:
     """Note the results in the history for the tools of this agent, before each call of the model."""
-    shown = tuple(_shown(context.messages or ()))
+    history = _history(context.messages or ())
     for tool in getattr(context.executor, "original_tools", None) or ():
         if isinstance(tool, ReadbackTool):
-            tool.begin_turn(shown)
+            tool.begin_turn(history)
 
 
-def _shown(messages: Any) -> Iterator[ShownCall]:
-    """Yield each result in the history with the call before the result."""
-    unanswered: dict[str, tuple[str, Any]] = {}
+def _history(messages: Any) -> History:
+    """Return the history in messages of a chat."""
+    history = History()
     for message in messages:
         for call in message.get("tool_calls") or ():
             function = call.get("function") or {}
-            unanswered[str(call.get("id"))] = (str(function.get("name")), function.get("arguments") or {})
-        answered = unanswered.pop(str(message.get("tool_call_id", "")), None)
-        if message.get("role") == "tool" and answered is not None:
-            yield ShownCall(*answered, str(message.get("content") or ""))
+            history.add_call(str(call.get("id")), str(function.get("name")), function.get("arguments") or {})
+        if message.get("role") == "tool":
+            history.add_result(str(message.get("tool_call_id", "")), str(message.get("content") or ""))
+    return history
 
 
 def _made(kit: Kit, tool: Tool, run: str | None, model: type[BaseModel]) -> ReadbackTool:
@@ -131,7 +110,7 @@ def _made(kit: Kit, tool: Tool, run: str | None, model: type[BaseModel]) -> Read
 
 def tools(kit: Kit, run: str | None = None) -> list[ReadbackTool]:
     """Return the kit's own actions, sagas and questions as tools of the conversation `run`."""
-    return [_made(kit, each, run, each.model) for each in kit.tools.values() if not each.foreign]
+    return [_made(kit, each, run, each.model) for each in kit.own_tools]
 
 
 def govern(kit: Kit, tool: Any, run: str | None = None) -> ReadbackTool:

@@ -17,8 +17,10 @@ from contextvars import ContextVar
 from itertools import takewhile
 from typing import Any
 
+from readback.frameworks.agent_tools import AgentTools
+from readback.frameworks.history import History
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, ShownCall, Tool, ToolResult
+from readback.kit import Kit, Tool, ToolResult
 
 with of_framework("google-adk", "Google ADK"):
     from google.adk.plugins.base_plugin import BasePlugin
@@ -43,21 +45,21 @@ class ActionTool(BaseTool):
     def __init__(self, kit: Kit, tool: Tool) -> None:
         """Wrap `tool`. `tools(kit)` wraps all actions."""
         super().__init__(name=tool.name, description=tool.description)
-        self._kit, self._tool = kit, tool
+        self._kit, self.governed = kit, tool
 
     def _get_declaration(self) -> Any:
         return types.FunctionDeclaration(
-            name=self.name, description=self.description, parameters_json_schema=self._tool.schema
+            name=self.name, description=self.description, parameters_json_schema=self.governed.schema
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> dict[str, Any]:
         """Run the action, and return the outcome for the model."""
-        return await _called(self._kit, self._tool, args, tool_context)
+        return await _called(self._kit, self.governed, args, tool_context)
 
 
 def tools(kit: Kit) -> list[ActionTool]:
     """Return the kit's actions, sagas and questions as ADK tools. Foreign tools stay with the agent."""
-    return [ActionTool(kit, tool) for tool in kit.tools.values() if not tool.foreign]
+    return [ActionTool(kit, tool) for tool in kit.own_tools]
 
 
 class ReadbackPlugin(BasePlugin):
@@ -76,7 +78,7 @@ class ReadbackPlugin(BasePlugin):
         """
         super().__init__(name=name)
         self._kit, self._corrections = kit, corrections
-        self._foreign: dict[str, tuple[Any, Tool]] = {}
+        self._agent = AgentTools(kit, "Google ADK", _definition, ActionTool)
 
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """Run a foreign tool under its contract. ADK does not call the tool again."""
@@ -90,17 +92,18 @@ class ReadbackPlugin(BasePlugin):
         confirmed = tool_context.tool_confirmation
         if await tool.check_require_confirmation(tool_args, tool_context) and not (confirmed and confirmed.confirmed):
             return None  # ADK's own gate asks first, and does not run the tool
+        governed = self._agent.governed(tool.name, tool)
+        assert governed is not None
 
         async def call(arguments: dict[str, Any]) -> Any:
             return await tool.run_async(args=arguments, tool_context=tool_context)
 
-        return await _called(self._kit, self._governed(tool), tool_args, tool_context, call)
+        return await _called(self._kit, governed, tool_args, tool_context, call)
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Remember the request for a correction, and warn of ungoverned tools."""
         declared = [tool for tool in llm_request.tools_dict.values() if not isinstance(tool, ActionTool | AgentTool)]
-        names = [tool.name for tool in declared if tool.name not in _INTERNAL]
-        self._kit.warn_ungoverned("Google ADK", [*names, *_hosted(llm_request)])
+        self._agent.warn([*(tool for tool in declared if tool.name not in _INTERNAL), *_hosted(llm_request)])
         _REQUEST.set((callback_context.invocation_id, callback_context.agent_name, llm_request))
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> Any:
@@ -109,10 +112,10 @@ class ReadbackPlugin(BasePlugin):
         if asked is None or asked[:2] != (callback_context.invocation_id, callback_context.agent_name):
             return None
         request, response = asked[2], llm_response
-        for _ in range(self._corrections):
-            text = _final_text(response)
-            answer = await self._kit.afinal(text, run=run) if text else None
-            if answer is None or answer.ok or not answer.correction:
+        checks = self._kit.corrections(self._corrections, run=run)
+        while text := _final_text(response):
+            answer = await checks.acheck(text)
+            if not answer.correction:
                 break
             said = types.Content(role="user", parts=[types.Part(text=answer.correction)])
             request = request.model_copy(update={"contents": [*request.contents, response.content, said]})
@@ -133,19 +136,6 @@ class ReadbackPlugin(BasePlugin):
         answer = await self._kit.afinal(text, run=_place(invocation_context)[0])
         return None if answer.ok else _with_text(event, answer.text)
 
-    def _governed(self, tool: Any) -> Tool:
-        known, governed = self._foreign.get(tool.name, (None, None))
-        if known is not tool or governed is None:
-            declaration = tool._get_declaration()  # noqa: SLF001 - the framework's name for what a tool overrides
-            schema = declaration.parameters_json_schema if declaration else None
-            if schema is None and declaration and declaration.parameters:
-                schema = declaration.parameters.json_schema.model_dump(mode="json", exclude_none=True)
-            governed = self._kit.govern(
-                tool.name, schema or {"type": "object", "properties": {}}, description=tool.description or ""
-            )
-            self._foreign[tool.name] = (tool, governed)
-        return governed
-
 
 async def _called(
     kit: Kit,
@@ -156,21 +146,17 @@ async def _called(
 ) -> dict[str, Any]:
     """Run one call, through ADK's confirmation where a person has to approve."""
     run, naming = _place(context)
-    shown, ordinal = _history(context)
-    if shown is None:  # a call that no model made, such as a workflow's
+    place = _history(context.session.events).place(context.function_call_id)
+    if "shown" not in place:  # a call that no model made, such as a workflow's
         step = getattr(context, "node_path", "") or context.function_call_id
-        operation = await kit.aoperation(
-            tool.name, arguments, run=naming, message_id=context.invocation_id, call_id=step
-        )
-    else:
-        operation = await kit.aoperation(tool.name, arguments, run=naming, shown=shown, ordinal=ordinal)
-    # The held action is looked up first: a run would execute a signed action that the person has rejected here.
-    held = await tool.aheld(arguments, operation=operation) if tool.may_park else None
+        place = {"message_id": context.invocation_id, "call_id": step}
+    operation = await kit.aoperation(tool, arguments, run=naming, **place)
+    # The held action comes first: a run would execute a signed action that the person has rejected here.
+    result = await tool.arun_unless_held(arguments, operation=operation, run=run, call=call)
     confirmation = context.tool_confirmation
-    if held is not None and confirmation is not None:
-        return _response(await kit.adecide(held.action, _answer(confirmation), call=call))
-    result = held or await tool.arun(arguments, operation=operation, run=run, call=call)
-    if result.status == "parked" and confirmation is None:
+    if result.status == "parked" and confirmation is not None:
+        result = await kit.adecide(result.action, _answer(confirmation), call=call)
+    elif result.status == "parked":
         context.request_confirmation(hint=result.message, payload=result.packet)
         context.actions.skip_summarization = True
     return _response(result)
@@ -191,31 +177,26 @@ def _place(context: Any) -> tuple[str, str]:
     return run, run
 
 
-def _history(context: Any) -> tuple[list[ShownCall] | None, int]:
-    """Return the calls with a result in the history before this call, and the position among equal calls.
-
-    The last event with the call's id counts: a confirmed call runs after ADK's first answer.
-    """
-    calls: dict[str, Any] = {}
-    shown: list[ShownCall] = []
-    found: list[ShownCall] | None = None
-    ordinal = 0
-    for event in _standing(context.session.events):
-        siblings: list[Any] = []
+def _history(events: list[Any]) -> History:
+    """Return the history in a session. A confirmed call runs after ADK's first answer."""
+    history = History()
+    for event in _standing(events):
+        history.begin_message()
         for made in event.get_function_calls():
-            if made.name == _CONFIRMATION:
-                continue
-            calls[made.id] = made
-            if made.id == context.function_call_id:
-                found = list(shown)
-                ordinal = sum((each.name, each.args) == (made.name, made.args) for each in siblings)
-            siblings.append(made)
+            if made.name != _CONFIRMATION:
+                history.add_call(made.id, made.name, made.args or {})
         for answer in event.get_function_responses():
             given = answer.response or {}
-            if answer.id in calls:
-                text = str(given.get("output") or given.get("error") or given)
-                shown.append(ShownCall(calls[answer.id].name, calls[answer.id].args or {}, text))
-    return found, ordinal
+            history.add_result(answer.id, str(given.get("output") or given.get("error") or given))
+    return history
+
+
+def _definition(tool: Any) -> tuple[Any, str]:
+    declaration = tool._get_declaration()  # noqa: SLF001 - the framework's name for what a tool overrides
+    schema = declaration.parameters_json_schema if declaration else None
+    if schema is None and declaration and declaration.parameters:
+        schema = declaration.parameters.json_schema.model_dump(mode="json", exclude_none=True)
+    return schema or {"type": "object", "properties": {}}, tool.description
 
 
 def _standing(events: list[Any]) -> list[Any]:

@@ -8,17 +8,15 @@ The thread's id is the run. List the middleware last, so that no other middlewar
 
 from __future__ import annotations
 
-import contextlib
 import types
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from readback.errors import UsageError
-from readback.frameworks.history import History, ordinal
+from readback.frameworks.agent_tools import AgentTools
+from readback.frameworks.history import History, Place
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import FinalAnswer, Kit, Tool, ToolResult
+from readback.kit import Corrections, FinalAnswer, Kit, Tool, ToolResult
 
 with of_framework("langchain", "LangChain"):
     from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
@@ -29,28 +27,7 @@ with of_framework("langchain", "LangChain"):
 
 __all__ = ["ReadbackMiddleware", "ReadbackTool", "tools", "wrap"]
 
-LOWEST, BELOW = "1.2", "1.6"
-"""The tested versions of `langchain`."""
-check_version("LangChain", distribution="langchain", lowest=LOWEST, below=BELOW)
-
-_NO_GRAPH: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A call in its thread. `alone`: a bare rejection can only mean this call."""
-
-    call_id: str = ""
-    run: str | None = None
-    operation: str | None = None
-    alone: bool = True
-
-    @property
-    def names(self) -> dict[str, Any]:
-        return {"run": self.run, "operation": self.operation}
-
-
-_PLACE: ContextVar[_Place | None] = ContextVar("readback_langchain_place", default=None)
+check_version("LangChain", distribution="langchain", lowest="1.2", below="1.6")
 
 
 class ReadbackTool(BaseTool):
@@ -58,40 +35,36 @@ class ReadbackTool(BaseTool):
 
     governed: Any
     kit: Any
+    bound: Any = None
 
     def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
         """Call the action. A whole tool call as input returns a `ToolMessage`, and its id names the operation."""
-        with _at(self._place(input, config)):
-            return super().invoke(input, config, **kwargs)
+        return BaseTool.invoke(self._placed(input, config), input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
         """Call the action on the event loop."""
-        with _at(self._place(input, config)):
-            return await super().ainvoke(input, config, **kwargs)
+        return await BaseTool.ainvoke(self._placed(input, config), input, config, **kwargs)
 
-    def _place(self, call: Any, config: Any) -> _Place:
-        """Return the place by the middleware. Without the middleware no history is at hand: the call's id has to do."""
-        call_id = str(call.get("id") or "") if isinstance(call, Mapping) and "args" in call else ""
-        place = _PLACE.get()
-        if place is not None and place.call_id == call_id:
-            return place
-        run, arguments = _thread(config), call["args"] if call_id else {}
-        return _Place(call_id, run, self.kit.operation(self.name, arguments, run=run, call_id=call_id))
+    def _placed(self, given: Any = None, config: Any = None) -> ReadbackTool:
+        """Return the tool with its call. Without the middleware no history is at hand: the call's id has to do."""
+        if self.bound is not None:
+            return self
+        call_id = str(given.get("id") or "") if isinstance(given, Mapping) and "args" in given else ""
+        call = _Call(self.kit, self.governed, {"run": _thread(config), "call_id": call_id})
+        return self.model_copy(update={"bound": call})
 
     def _run(self, **arguments: Any) -> Any:
-        place = _PLACE.get() or _Place()
-        return _message(_settled(self.kit, self.governed, arguments, place), self.name, place)
+        return self._placed().bound.settled(arguments)
 
     async def _arun(self, **arguments: Any) -> Any:
-        place = _PLACE.get() or _Place()
-        return _message(await _asettled(self.kit, self.governed, arguments, place), self.name, place)
+        return await self._placed().bound.asettled(arguments)
 
 
 def tools(kit: Kit) -> list[ReadbackTool]:
     """Return the kit's own actions as LangChain tools, and the questions `readback_wait` and `readback_status`."""
-    own = [t for t in kit.tools.values() if not t.foreign]
     return [
-        ReadbackTool(name=t.name, description=t.description, args_schema=t.schema, governed=t, kit=kit) for t in own
+        ReadbackTool(name=each.name, description=each.description, args_schema=each.schema, governed=each, kit=kit)
+        for each in kit.own_tools
     ]
 
 
@@ -114,149 +87,131 @@ class ReadbackMiddleware(AgentMiddleware):
         super().__init__()
         self.kit, self.corrections, self.hold = kit, corrections, hold
         self.tools = tools(kit)
+        self._agent = AgentTools(kit, "LangChain", lambda tool: (tool.tool_call_schema, tool.description), ReadbackTool)
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Run a governed call through the kit."""
-        if (tool := self._tool(request, handler)) is None:
+        request, call = self._placed(request, handler)
+        if call is None:
             return handler(request)
-        call, raw = request.tool_call, []
-        names, alone = _placing(self.kit, request)
-        place = _Place(call["id"] or "", names["run"], self.kit.operation(tool.name, call["args"], **names), alone)
-
-        def inner(arguments: dict[str, Any]) -> Any:
-            raw.append(handler(request.override(tool_call={**call, "args": arguments})))
-            return _content(raw[-1])
-
-        with _at(place):
-            if not tool.foreign:
-                return handler(request)
-            return _message(_settled(self.kit, tool, call["args"], place, inner), tool.name, place, raw)
+        return call.settled(request.tool_call["args"], lambda given: call.answered(handler(_with(request, given))))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Run a governed call through the kit, on the event loop."""
-        if (tool := self._tool(request, handler)) is None:
+        request, call = self._placed(request, handler)
+        if call is None:
             return await handler(request)
-        call, raw = request.tool_call, []
-        names, alone = _placing(self.kit, request)
-        operation = await self.kit.aoperation(tool.name, call["args"], **names)
-        place = _Place(call["id"] or "", names["run"], operation, alone)
 
-        async def inner(arguments: dict[str, Any]) -> Any:
-            raw.append(await handler(request.override(tool_call={**call, "args": arguments})))
-            return _content(raw[-1])
+        async def way(given: dict[str, Any]) -> Any:
+            return call.answered(await handler(_with(request, given)))
 
-        with _at(place):
-            if not tool.foreign:
-                return await handler(request)
-            return _message(await _asettled(self.kit, tool, call["args"], place, inner), tool.name, place, raw)
+        return await call.asettled(request.tool_call["args"], way)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Check a final answer before the answer leaves the model's node."""
-        request, left = self._held(request), self.corrections
+        request, checks = self._held(request)
         while (answer := _answer(response := handler(request))) is not None:
-            final = self.kit.final(answer.text, **_turn(request))
-            if final.ok or not left:
+            final = checks.check(answer.text)
+            if not final.correction:
                 return _replaced(response, answer, final)
-            request, left = _corrected(request, answer, final), left - 1
+            request = _corrected(request, answer, final)
         return response
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Check a final answer before the answer leaves the model's node, on the event loop."""
-        request, left = self._held(request), self.corrections
+        request, checks = self._held(request)
         while (answer := _answer(response := await handler(request))) is not None:
-            final = await self.kit.afinal(answer.text, **_turn(request))
-            if final.ok or not left:
+            final = await checks.acheck(answer.text)
+            if not final.correction:
                 return _replaced(response, answer, final)
-            request, left = _corrected(request, answer, final), left - 1
+            request = _corrected(request, answer, final)
         return response
 
-    def _tool(self, request: Any, handler: Any) -> Tool | None:
-        """Return the governed tool of a call. A foreign tool is governed at its first call, with its own schema."""
-        name, foreign = request.tool_call["name"], request.tool
-        if foreign is not None and self.kit.governs(name):
-            _refuse_retries(handler)
-            if name not in self.kit.tools:
-                schema = foreign.tool_call_schema
-                schema = schema if isinstance(schema, dict) else schema.model_json_schema()
-                self.kit.govern(name, schema, None, description=foreign.description)
-        elif foreign is not None:
-            self.kit.warn_ungoverned("LangChain", [name])
-        return self.kit.tools.get(name)
+    def _placed(self, request: Any, handler: Any) -> tuple[Any, _Call | None]:
+        """Return a foreign tool's call. An own tool is bound to its call instead, and no call is returned."""
+        tool = self._agent.governed(request.tool_call["name"], request.tool)
+        if tool is None:
+            return request, None
+        call_id, history = request.tool_call["id"] or "", _history(request.state)
+        place = {"run": _thread(getattr(request.runtime, "config", None)), **history.place(call_id)}
+        known = self.kit.tools
+        parking = [name for name in history.beside(call_id) if name in known and known[name].may_park]
+        call = _Call(self.kit, tool, place, alone=len(parking) == 1)
+        if not tool.foreign:
+            return request.override(tool=request.tool.model_copy(update={"bound": call})), None
+        _refuse_retries(handler, set())
+        return request, call
 
-    def _held(self, request: Any) -> Any:
+    def _held(self, request: Any) -> tuple[Any, Corrections]:
         """List ungoverned tools, and keep the model's own text out of streams: the checked message is streamed."""
-        named = (t.get("name") or t.get("type", "") if isinstance(t, dict) else t.name for t in request.tools)
-        self.kit.warn_ungoverned("LangChain", [str(name) for name in named])
-        model = request.model
-        if not self.hold or not hasattr(model, "model_copy"):
-            return request
-        return request.override(model=model.model_copy(update={"tags": [*(model.tags or ()), "nostream"]}))
+        self._agent.warn(request.tools)
+        model, about = request.model, _history(request.state).actions
+        if self.hold and hasattr(model, "model_copy"):
+            request = request.override(model=model.model_copy(update={"tags": [*(model.tags or ()), "nostream"]}))
+        return request, self.kit.corrections(self.corrections, run=_thread(get_config()), about=about)
 
 
 # --- a call
 
 
-def _settled(kit: Kit, tool: Tool, arguments: Any, place: _Place, call: Any = None) -> ToolResult:
-    """Run, and pause the graph for a missing approval. The node runs again after the answer: the answer comes first."""
-    held = tool.held(arguments, operation=place.operation) if tool.may_park else None
-    result = held or tool.run(arguments, call=call, **place.names)
-    if result.status == "parked" and (answer := _asked(result)) is not _NO_GRAPH:
-        result = kit.decide(result.action, _bound(answer, result, place), call=call)
-    return result
+class _Call:
+    """A call in its thread. `alone`: a bare rejection can only mean this call."""
+
+    def __init__(self, kit: Kit, tool: Tool, place: Place, *, alone: bool = True) -> None:
+        self.kit, self.tool, self.place, self.alone = kit, tool, place, alone
+        self.raw: Any = None
+
+    def settled(self, arguments: Any, way: Any = None) -> Any:
+        """Run, and pause the graph for a missing approval. The node runs again after the answer."""
+        return self._message(self.kit.settle(self.tool, arguments, self._asked, call=way, **self.place))
+
+    async def asettled(self, arguments: Any, way: Any = None) -> Any:
+        """Run on the event loop; see `settled`."""
+        return self._message(await self.kit.asettle(self.tool, arguments, self._asked, call=way, **self.place))
+
+    def answered(self, raw: Any) -> Any:
+        """Return the foreign tool's answer. An error message of the tool is an error."""
+        self.raw = raw
+        if getattr(raw, "status", "success") == "error":
+            raise RuntimeError(raw.text)
+        return raw.content if isinstance(raw, ToolMessage) else str(raw)
+
+    def _asked(self, result: ToolResult) -> Any:
+        """Return the person's answer, where it can only mean this action. The first pass leaves by an exception."""
+        try:
+            answer = interrupt(result.packet)
+        except (RuntimeError, KeyError):  # the tool was called outside a graph, where nothing can pause
+            return None
+        if isinstance(answer, Mapping) and "action" in answer:
+            return answer if answer["action"] == result.action else None
+        return None if answer is False and not self.alone else answer  # parked calls of a bare node share pauses
+
+    def _message(self, result: ToolResult) -> Any:
+        """Return the result as a message. A verified foreign result keeps its artifact; a command stays a command."""
+        raw = self.raw if result.ok else None
+        if raw is not None and not isinstance(raw, ToolMessage):
+            return raw
+        return ToolMessage(
+            result.text,
+            name=self.tool.name,
+            tool_call_id=self.place["call_id"],
+            status="error" if result.is_error else "success",
+            artifact=None if raw is None else raw.artifact,
+            additional_kwargs={"readback": {**result.data, "action": result.action}},
+        )
 
 
-async def _asettled(kit: Kit, tool: Tool, arguments: Any, place: _Place, call: Any = None) -> ToolResult:
-    held = await tool.aheld(arguments, operation=place.operation) if tool.may_park else None
-    result = held or await tool.arun(arguments, call=call, **place.names)
-    if result.status == "parked" and (answer := _asked(result)) is not _NO_GRAPH:
-        result = await kit.adecide(result.action, _bound(answer, result, place), call=call)
-    return result
-
-
-def _asked(result: ToolResult) -> Any:
-    """Return the person's answer. The first pass leaves here, by LangGraph's own exception."""
-    try:
-        return interrupt(result.packet)
-    except (RuntimeError, KeyError):  # the tool was called outside a graph, where nothing can pause
-        return _NO_GRAPH
-
-
-def _bound(answer: Any, result: ToolResult, place: _Place) -> Any:
-    """Return the answer, where it can only mean this action. Parked calls of one bare node share their pauses."""
-    if isinstance(answer, Mapping) and "action" in answer:
-        return answer if answer["action"] == result.action else None
-    return None if answer is False and not place.alone else answer
-
-
-@contextlib.contextmanager
-def _at(place: _Place) -> Iterator[None]:
-    token = _PLACE.set(place)
-    try:
-        yield
-    finally:
-        _PLACE.reset(token)
-
-
-def _placing(kit: Kit, request: Any) -> tuple[dict[str, Any], bool]:
-    """Return the arguments of `kit.operation`, and whether no other call of the message can be parked."""
-    call, state = request.tool_call, request.state
-    names = {"run": _thread(getattr(request.runtime, "config", None)), "call_id": call["id"] or ""}
-    found = state.get("messages", ()) if isinstance(state, Mapping) else getattr(state, "messages", state)
-    messages = list(found)
-    ids = [[each["id"] for each in getattr(message, "tool_calls", ())] for message in messages]
-    last = max((n for n, each in enumerate(ids) if call["id"] in each), default=None)
-    if last is None:  # an application that hides its messages: the id names the operation
-        return names, False
+def _history(state: Any) -> History:
+    """Return the history in a graph's state. An application may hide its messages."""
     history = History()
-    for message in messages[:last]:
+    for message in state.get("messages", ()) if isinstance(state, Mapping) else getattr(state, "messages", state):
+        history.begin_message(by_person=isinstance(message, HumanMessage))
         for each in getattr(message, "tool_calls", ()):
-            history.add_call(each["id"], each["name"], each["args"])
+            history.add_call(each["id"] or "", each["name"], each["args"])
         if isinstance(message, ToolMessage):
-            history.add_result(message.tool_call_id, message.text)
-    turn = messages[last].tool_calls
-    position = ordinal(((each["id"], each["name"], each["args"]) for each in turn), call["id"])
-    parking = [each for each in turn if (tool := kit.tools.get(each["name"])) is not None and tool.may_park]
-    return {**names, "shown": history.shown, "ordinal": position}, len(parking) == 1
+            action = message.additional_kwargs.get("readback", {}).get("action", "")
+            history.add_result(message.tool_call_id, message.text, action)
+    return history
 
 
 def _thread(config: Any) -> str | None:
@@ -265,41 +220,22 @@ def _thread(config: Any) -> str | None:
     return None if thread is None else str(thread)
 
 
-def _message(result: ToolResult, name: str, place: _Place, raw: Sequence[Any] = ()) -> Any:
-    """Return the result as a message. A verified foreign result keeps its artifact, and a command stays a command."""
-    if result.ok and raw and not isinstance(raw[-1], ToolMessage):
-        return raw[-1]
-    return ToolMessage(
-        result.text,
-        name=name,
-        tool_call_id=place.call_id,
-        status="error" if result.is_error else "success",
-        artifact=raw[-1].artifact if result.ok and raw else None,
-        additional_kwargs={"readback": {**result.data, "action": result.action}},
-    )
+def _with(request: Any, arguments: dict[str, Any]) -> Any:
+    return request.override(tool_call={**request.tool_call, "args": arguments})
 
 
-def _content(message: Any) -> Any:
-    """Return the foreign tool's answer. An error message of the tool is an error."""
-    if getattr(message, "status", "success") == "error":
-        raise RuntimeError(message.text)
-    return message.content if isinstance(message, ToolMessage) else str(message)
-
-
-def _refuse_retries(handler: Any) -> None:
+def _refuse_retries(handler: Any, seen: set[Any]) -> None:
     """Refuse a retry middleware inside: one attempt would call the tool several times."""
-    pending, seen = [handler], set[int]()
-    while pending:
-        each = pending.pop()
-        if isinstance(getattr(each, "__self__", None), ToolRetryMiddleware):
-            raise UsageError(
-                "ToolRetryMiddleware stands after ReadbackMiddleware and would repeat a tool within one attempt.",
-                remedy="List ReadbackMiddleware last: middleware=[ToolRetryMiddleware(), ReadbackMiddleware(kit)].",
-            )
-        seen.add(id(each))
-        inside = [cell.cell_contents for cell in getattr(each, "__closure__", None) or ()]
-        inside += [each.__wrapped__] if hasattr(each, "__wrapped__") else []
-        pending += [f for f in inside if isinstance(f, types.FunctionType | types.MethodType) and id(f) not in seen]
+    seen.add(handler)
+    if isinstance(getattr(handler, "__self__", None), ToolRetryMiddleware):
+        raise UsageError(
+            "ToolRetryMiddleware stands after ReadbackMiddleware and would repeat a tool within one attempt.",
+            remedy="List ReadbackMiddleware last: middleware=[ToolRetryMiddleware(), ReadbackMiddleware(kit)].",
+        )
+    inside = [cell.cell_contents for cell in getattr(handler, "__closure__", None) or ()]
+    for each in (*inside, getattr(handler, "__wrapped__", None)):
+        if isinstance(each, types.FunctionType | types.MethodType) and each not in seen:
+            _refuse_retries(each, seen)
 
 
 # --- the final answer
@@ -310,17 +246,6 @@ def _answer(response: Any) -> Any:
     last = response.result[-1]
     is_final = isinstance(last, AIMessage) and not last.tool_calls and response.structured_response is None
     return last if is_final else None
-
-
-def _turn(request: Any) -> dict[str, Any]:
-    """Return the run, and the actions since the person's last message."""
-    about: list[str] = []
-    for message in request.state["messages"]:
-        if isinstance(message, HumanMessage):
-            about.clear()
-        elif isinstance(message, ToolMessage) and (data := message.additional_kwargs.get("readback")):
-            about.append(data["action"])
-    return {"run": _thread(get_config()), "about": about}
 
 
 def _corrected(request: Any, answer: Any, final: FinalAnswer) -> Any:

@@ -6,12 +6,12 @@ of the model are not streamed: a delta would leave before the check of the answe
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from readback.frameworks.history import History
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, ShownCall, Tool, ToolResult
+from readback.kit import Kit, Tool, ToolResult
 
 with of_framework("llama-index", "LlamaIndex"):
     from llama_index.core.agent.workflow import FunctionAgent, ToolCall, ToolCallResult
@@ -115,38 +115,36 @@ class ReadbackAgent(FunctionAgent):
 
     async def _settled(self, ctx: Context, ev: ToolCall, tool: Tool) -> ToolResult:
         """Run the call, or pause for a person. After the answer LlamaIndex runs the step again from the start."""
-        before, calls = _asked(await self._history(ctx), ev)
-        shown, ordinal = list(_shown(before)), _ordinal(calls, ev)
-        run = self.conversation
-        # The name of a first occurrence needs no look at the ledger, so no thread either.
-        first = ordinal == 0 and all(each.tool != tool.name for each in shown)
-        name = self._kit.operation if first else self._kit.aoperation
-        named = name(tool.name, ev.tool_kwargs, run=run, shown=shown, ordinal=ordinal)
-        operation = await named if inspect.isawaitable(named) else named
-        result = await tool.aheld(ev.tool_kwargs, operation=operation) if tool.may_park else None
-        if result is None:
-            result = await tool.arun(ev.tool_kwargs, operation=operation, run=run)
-        if result.status != "parked":
-            return result
-        answer = await ctx.wait_for_event(
-            HumanResponseEvent,
-            waiter_id=result.action,
-            waiter_event=InputRequiredEvent(prefix=result.message, action=result.action, packet=result.packet),
-            requirements={"action": result.action},
-            timeout=None,
-        )
-        return await self._kit.adecide(result.action, getattr(answer, "response", None))
 
-    async def _history(self, ctx: Context) -> list[tuple[ChatMessage, list[Any]]]:
-        """Each message so far with its calls, as the model's own class reads them."""
+        async def ask(parked: ToolResult) -> Any:
+            answer = await ctx.wait_for_event(
+                HumanResponseEvent,
+                waiter_id=parked.action,
+                waiter_event=InputRequiredEvent(prefix=parked.message, action=parked.action, packet=parked.packet),
+                requirements={"action": parked.action},
+                timeout=None,
+            )
+            return getattr(answer, "response", None)
+
+        # A step that a restored workflow runs again does not count the first run's result: the call has its place.
+        history = await self._history(ctx)
+        place = {"shown": history.shown, **history.place(ev.tool_id)}
+        return await self._kit.asettle(tool, ev.tool_kwargs, ask, run=self.conversation, **place)
+
+    async def _history(self, ctx: Context) -> History:
+        """Return the history, with calls as the model's own class reads them."""
         memory = await ctx.store.get("memory", default=None)
         earlier = await memory.aget() if memory is not None else []
-        messages = [*earlier, *await ctx.store.get(self.scratchpad_key, default=[])]
-        read = self.llm.get_tool_calls_from_response
-        return [
-            (each, read(ChatResponse(message=each), error_on_no_tool_call=False) if _speaks(each) else [])
-            for each in messages
-        ]
+        history = History()
+        for message in [*earlier, *await ctx.store.get(self.scratchpad_key, default=[])]:
+            history.begin_message()
+            if message.role == MessageRole.ASSISTANT:
+                given = ChatResponse(message=message)
+                for each in self.llm.get_tool_calls_from_response(given, error_on_no_tool_call=False):
+                    history.add_call(each.tool_id, each.tool_name, each.tool_kwargs)
+            elif message.role == MessageRole.TOOL:
+                history.add_result(str(message.additional_kwargs.get("tool_call_id", "")), message.content or "")
+        return history
 
     async def take_step(self, ctx: Any, llm_input: Any, tools: Any, memory: Any) -> Any:
         """Check a final answer. A refused answer returns to the model, and at last the reconciled text replaces it."""
@@ -188,37 +186,4 @@ def _govern(kit: Kit, tool: Any) -> None:
             raise RuntimeError(found.content)
         return raw if isinstance(getattr(raw, "content", None), list) else found.content
 
-    way: Callable[[dict[str, Any]], Awaitable[Any]] = call
-    kit.govern(metadata.get_name(), metadata.get_parameters_dict(), way, description=metadata.description)
-
-
-def _speaks(message: ChatMessage) -> bool:
-    return message.role == MessageRole.ASSISTANT
-
-
-def _asked(history: list[tuple[ChatMessage, list[Any]]], ev: ToolCall) -> tuple[list[Any], list[Any]]:
-    """Return the history before the message with this call, and the calls of that message.
-
-    A restored workflow can run a step twice. The second run must not count the first run's result.
-    """
-    for index in range(len(history) - 1, -1, -1):
-        calls = history[index][1]
-        if any((each.tool_id, each.tool_name) == (ev.tool_id, ev.tool_name) for each in calls):
-            return history[:index], calls
-    return history, []
-
-
-def _ordinal(calls: Sequence[Any], ev: ToolCall) -> int:
-    """Return the position of a call among the identical calls of its message."""
-    same = [each.tool_id for each in calls if (each.tool_name, each.tool_kwargs) == (ev.tool_name, ev.tool_kwargs)]
-    return same.index(ev.tool_id) if ev.tool_id in same else 0
-
-
-def _shown(history: Sequence[tuple[ChatMessage, list[Any]]]) -> Iterator[ShownCall]:
-    """Yield each result in the history with the call before the result."""
-    unanswered: dict[str, Any] = {}
-    for message, calls in history:
-        unanswered.update((each.tool_id, each) for each in calls)
-        call = unanswered.pop(str(message.additional_kwargs.get("tool_call_id", "")), None)
-        if message.role == MessageRole.TOOL and call is not None:
-            yield ShownCall(call.tool_name, call.tool_kwargs, message.content or "")
+    kit.govern(metadata.get_name(), metadata.get_parameters_dict(), call, description=metadata.description)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from readback.frameworks.history import History, TurnActions, ordinal
+from readback.frameworks.agent_tools import AgentTools
+from readback.frameworks.history import History, RecentCalls
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, Tool
+from readback.kit import Kit, Tool, ToolResult
 
 with of_framework("pydantic-ai", "Pydantic AI"):
     from pydantic_ai import ApprovalRequired, ToolReturn
@@ -38,9 +39,7 @@ with of_framework("pydantic-ai", "Pydantic AI"):
 
 __all__ = ["Readback"]
 
-LOWEST, BELOW = "2.20", "2.69"
-"""The tested versions of `pydantic-ai-slim`."""
-check_version("Pydantic AI", distribution="pydantic-ai-slim", lowest=LOWEST, below=BELOW)
+check_version("Pydantic AI", distribution="pydantic-ai-slim", lowest="2.20", below="2.69")
 
 
 @dataclass
@@ -54,13 +53,14 @@ class Readback(AbstractCapability[Any]):
 
     kit: Kit
     corrections: int = 1
-    _actions: TurnActions = field(default_factory=TurnActions, repr=False)
+
+    def __post_init__(self) -> None:
+        self.calls, self.agent = RecentCalls(self.kit), AgentTools(self.kit, "Pydantic AI", _definition)
 
     def get_toolset(self) -> Any:
-        """The kit's own actions. The toolset around all tools runs them."""
-        own = [tool for tool in self.kit.tools.values() if not tool.foreign]
+        """Return the kit's own actions. The toolset around all tools runs them."""
         made = FunctionToolset[Any]()
-        for tool in own:
+        for tool in self.kit.own_tools:
             made.add_tool(FrameworkTool.from_schema(_outside, tool.name, tool.description, tool.schema))
         return made
 
@@ -76,60 +76,31 @@ class Readback(AbstractCapability[Any]):
 
     async def before_node_run(self, ctx: Any, *, node: Any) -> Any:
         """Cancel the actions that the person rejected, before the run resumes."""
-        answers = getattr(node, "deferred_tool_results", None)
+        answers, history = getattr(node, "deferred_tool_results", None), _history(ctx.messages)
         for call_id, answer in (answers.approvals if answers is not None else {}).items():
-            call = _calls(ctx.messages, call_id).get(call_id)
-            tool = None if call is None else self.kit.tools.get(call.tool_name)
+            call = history.made(call_id)
+            tool = None if call is None else self.kit.tools.get(call.tool)
             if call is None or tool is None or answer is True or getattr(answer, "kind", "") == "tool-approved":
                 continue
-            named = await self._named(ctx, tool, call.args_as_dict(), call_id)
-            if (held := await tool.aheld(call.args_as_dict(), operation=named["operation"])) is not None:
-                await self.kit.areject(held.action, getattr(answer, "message", ""))
+            place = history.place(call_id)
+            operation = await self.kit.aoperation(tool, call.arguments, run=_run(ctx), **place)
+            await self.kit.areject_held(tool, call.arguments, getattr(answer, "message", ""), operation=operation)
         return node
 
     async def settle(self, tool: Tool, arguments: dict[str, Any], ctx: Any, call: Any = None) -> Any:
         """Run a call through the kit. A missing approval defers the call, and a failure has the framework's flag."""
-        named = await self._named(ctx, tool, arguments, ctx.tool_call_id)
-        result = await tool.aheld(arguments, operation=named["operation"]) if tool.may_park else None
-        if result is None:
-            result = await tool.arun(arguments, call=call, **named)
-        if result.status == "parked" and not ctx.tool_call_approved:
-            raise ApprovalRequired(metadata=dict(result.packet or {}))
-        if result.status == "parked":
-            result = await self.kit.adecide(result.action, ctx.tool_call_metadata or True, call=call)
-        self._actions.remember(named["run"], ctx.tool_call_id, result.action)
+
+        def ask(parked: ToolResult) -> Any:
+            if not ctx.tool_call_approved:
+                raise ApprovalRequired(metadata=dict(parked.packet or {}))
+            return ctx.tool_call_metadata or True
+
+        place = _history(ctx.messages).place(ctx.tool_call_id)
+        result = await self.kit.asettle(tool, arguments, ask, run=_run(ctx), call=call, **place)
+        self.calls.remember(ctx.tool_call_id, result.action, _run(ctx))
         if result.is_error:
             raise ToolFailed(result.text)
         return ToolReturn(return_value=result.text, metadata={**result.data, "action": result.action})
-
-    def about(self, run: str, messages: Sequence[Any]) -> list[str] | None:
-        """The actions since the person's last message. None where a call of that turn is not known here."""
-        found: list[str] = []
-        for part in (part for message in messages for part in message.parts):
-            if isinstance(part, UserPromptPart):
-                found.clear()
-            elif isinstance(part, ToolCallPart) and part.tool_name in self.kit.tools:
-                found.append(part.tool_call_id)
-        return self._actions.of(run, found)
-
-    async def _named(self, ctx: Any, tool: Tool, arguments: Any, call_id: str) -> dict[str, Any]:
-        """The run and the operation of a call, by the results that the model had been shown."""
-        calls = _calls(ctx.messages, call_id)
-        history = History()
-        for message in ctx.messages:
-            if calls and message is _turn(ctx.messages, call_id):
-                break
-            for part in message.parts:
-                if isinstance(part, ToolCallPart):
-                    history.add_call(part.tool_call_id, part.tool_name, part.args_as_dict())
-                elif isinstance(part, ToolReturnPart | RetryPromptPart):
-                    history.add_result(part.tool_call_id, str(part.content))
-        position = ordinal(((c.tool_call_id, c.tool_name, c.args_as_dict()) for c in calls.values()), call_id)
-        run = _run(ctx)
-        operation = await self.kit.aoperation(
-            tool.name, arguments, run=run, call_id=call_id, shown=history.shown if calls else None, ordinal=position
-        )
-        return {"run": run, "operation": operation}
 
 
 @dataclass
@@ -140,24 +111,21 @@ class _Governed(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: Any) -> Any:
         found = await super().get_tools(ctx)
-        self.readback.kit.warn_ungoverned("Pydantic AI", list(found))
+        self.readback.agent.warn(found)
         return found
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
-        kit, inner, call = self.readback.kit, super().call_tool, None
-        if kit.governs(name):
-            if name not in kit.tools:
-                kit.govern(
-                    name, tool.tool_def.parameters_json_schema, None, description=tool.tool_def.description or ""
-                )
+        inner = super().call_tool
 
-            async def call(arguments: dict[str, Any]) -> Any:
-                answer = await inner(name, arguments, ctx, tool)
-                return answer.return_value if isinstance(answer, ToolReturn) else answer
+        async def way(arguments: dict[str, Any]) -> Any:
+            answer = await inner(name, arguments, ctx, tool)
+            return answer.return_value if isinstance(answer, ToolReturn) else answer
 
-        elif name not in kit.tools:
+        foreign = self.readback.agent.governed(name, tool)
+        governed = foreign or self.readback.kit.tools.get(name)
+        if governed is None:
             return await inner(name, tool_args, ctx, tool)
-        return await self.readback.settle(kit.tools[name], tool_args, ctx, call)
+        return await self.readback.settle(governed, tool_args, ctx, way if foreign else None)
 
 
 class _Checked(WrapperModel):
@@ -189,19 +157,19 @@ class _Checked(WrapperModel):
 
     async def _asked(self, ask: Any, messages: Sequence[Any]) -> ModelResponse:
         """Ask until the answer is none that claims too much. The last answer is replaced."""
-        about = self.readback.about(self.run, messages)
-        for left in range(self.readback.corrections, -1, -1):
+        kit, about = self.readback.kit, self.readback.calls.about(_history(messages), self.run)
+        checks = kit.corrections(self.readback.corrections, run=self.run, about=about)
+        while True:
             response: ModelResponse = await ask(messages)
             texts = [part for part in response.parts if isinstance(part, TextPart)]
             if not texts or any(isinstance(part, ToolCallPart) for part in response.parts):
                 return response
             text = "".join(part.content for part in texts)
-            final = await self.readback.kit.afinal(text, run=self.run, about=about)
-            if final.ok or not left:
+            final = await checks.acheck(text)
+            if not final.correction:
                 rest = [part for part in response.parts if not isinstance(part, TextPart)]
                 return response if final.text == text else replace(response, parts=[*rest, TextPart(final.text)])
             messages = [*messages, response, ModelRequest(parts=[UserPromptPart(final.correction)])]
-        raise AssertionError("the last round returns")
 
 
 async def _outside(**arguments: Any) -> Any:
@@ -212,15 +180,20 @@ def _run(ctx: Any) -> str:
     return str(ctx.conversation_id or ctx.run_id)
 
 
-def _turn(messages: Sequence[Any], call_id: str) -> Any:
-    """The model's last message with a call of this id."""
-    for message in reversed(messages):
-        if any(isinstance(part, ToolCallPart) and part.tool_call_id == call_id for part in message.parts):
-            return message
-    return None
+def _definition(tool: Any) -> Any:
+    return tool.tool_def.parameters_json_schema, tool.tool_def.description
 
 
-def _calls(messages: Sequence[Any], call_id: str) -> dict[str, Any]:
-    """The calls of the model message with this call, in their order."""
-    turn = _turn(messages, call_id)
-    return {} if turn is None else {part.tool_call_id: part for part in turn.parts if isinstance(part, ToolCallPart)}
+def _history(messages: Sequence[Any]) -> History:
+    """Return the history in the messages of a run."""
+    history = History()
+    for message in messages:
+        history.begin_message()
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                history.begin_message(by_person=True)
+            elif isinstance(part, ToolCallPart):
+                history.add_call(part.tool_call_id, part.tool_name, part.args or {})
+            elif isinstance(part, ToolReturnPart | RetryPromptPart):
+                history.add_result(part.tool_call_id, str(part.content))
+    return history

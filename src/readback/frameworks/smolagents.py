@@ -6,14 +6,12 @@ answer. Code of a CodeAgent makes calls without a derived operation; give such a
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
-from readback.canon import payload_bytes
+from readback.frameworks.history import History, Turn
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, ShownCall, Tool, ToolResult, is_result_text
+from readback.kit import Kit, Tool, ToolResult, is_result_text
 
 with of_framework("smolagents", "smolagents"):
     import smolagents
@@ -76,8 +74,7 @@ class ReadbackAgent(smolagents.ToolCallingAgent):
         self, *, kit: Kit, tools: Iterable[Any] = (), run: str | None = None, corrections: int = 1, **options: Any
     ) -> None:
         self._kit, self._run, self._corrections, self._corrected = kit, run, corrections, 0
-        self._counts: Counter[bytes] = Counter()
-        self._lock = threading.Lock()
+        self._turn = Turn()
         given = list(tools)
         foreign = [each for each in given if not isinstance(each, ReadbackTool) and kit.governs(each.name)]
         for each in foreign:
@@ -96,7 +93,7 @@ class ReadbackAgent(smolagents.ToolCallingAgent):
 
     def process_tool_calls(self, *arguments: Any, **named: Any) -> Generator[Any, None, None]:
         """Begin a step. Identical calls of a step are counted from 0."""
-        self._counts.clear()
+        self._turn = Turn(_history(self.memory.steps))
         yield from super().process_tool_calls(*arguments, **named)
 
     def execute_tool_call(self, tool_name: str, arguments: Any) -> Any:
@@ -107,15 +104,8 @@ class ReadbackAgent(smolagents.ToolCallingAgent):
         return self._ran(tool.governed, self._substitute_state_variables(arguments)).text
 
     def _ran(self, tool: Tool, arguments: Any) -> ToolResult:
-        try:
-            key = payload_bytes([tool.name, arguments])
-        except (TypeError, ValueError):
-            key = tool.name.encode()
-        with self._lock:
-            ordinal = self._counts[key]
-            self._counts[key] += 1
-        shown = list(_shown(self.memory.steps))
-        operation = self._kit.operation(tool.name, arguments, run=self.conversation, shown=shown, ordinal=ordinal)
+        place = self._turn.begin(tool.name, arguments)
+        operation = self._kit.operation(tool, arguments, run=self.conversation, **place)
         return tool.run(arguments, operation=operation, run=self.conversation)
 
     def readback_check(self, final_answer: Any, *_: Any, **__: Any) -> bool:
@@ -166,14 +156,17 @@ def _answers(step: Any) -> bool:
     return bool(getattr(step, "is_final_answer", False)) or any(call.name == FINAL_TOOL for call in calls)
 
 
-def _shown(steps: Iterable[Any]) -> Iterator[ShownCall]:
-    """Yield the results in the memory. Several calls of a step share a text, so the text is left out there."""
+def _history(steps: Iterable[Any]) -> History:
+    """Return the results in the memory. Several calls of a step share a text, so the text is left out there."""
+    history = History()
     for step in steps:
         if not isinstance(step, ActionStep) or step.tool_calls is None or step.observations is None:
             continue
         text = step.observations if len(step.tool_calls) == 1 and is_result_text(step.observations) else ""
         for call in step.tool_calls:
-            yield ShownCall(call.name, call.arguments or {}, text)
+            history.add_call(call.id, call.name, call.arguments or {})
+            history.add_result(call.id, text)
+    return history
 
 
 def _schema(tool: Any) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from readback.frameworks.agent_tools import AgentTools
+from readback.frameworks.history import History
 from readback.frameworks.versions import check_version, of_framework
-from readback.kit import Kit, ShownCall, Tool
+from readback.kit import Kit, Tool, ToolResult
 
 with of_framework("strands", "Strands"):
     from strands.middleware import ExecuteToolStage, InvokeModelStage
@@ -55,7 +57,7 @@ class ActionTool(AgentTool):
 
 def tools(kit: Kit) -> list[ActionTool]:
     """Return the kit's actions, sagas and questions as Strands tools. Foreign tools stay with the agent."""
-    return [ActionTool(tool) for tool in kit.tools.values() if not tool.foreign]
+    return [ActionTool(tool) for tool in kit.own_tools]
 
 
 def readback(agent: Any, kit: Kit, *, corrections: int = 1) -> Any:
@@ -80,59 +82,43 @@ class Middleware:
     def __init__(self, kit: Kit, corrections: int = 1) -> None:
         """Make the stages over an open kit."""
         self._kit, self._corrections = kit, corrections
-        self._foreign: dict[str, tuple[Any, Tool]] = {}
+        self._agent = AgentTools(kit, "Strands", _definition, ActionTool)
 
     async def execute_tool(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
         """Put a governed tool in the tool's place, so no other middleware stands in between."""
-        tool = self._governed(context.tool)
+        tool = None if context.tool is None else self._agent.governed(context.tool.tool_name, context.tool)
         if tool is not None:
-            inner = None if isinstance(context.tool, ActionTool) else context.tool
-            context = context.replace(tool=_GovernedCall(self._kit, tool, inner, context))
+            context = context.replace(tool=_GovernedCall(self._kit, tool, context))
         async for event in next_fn(context):
             yield event
 
     async def invoke_model(self, context: Any, next_fn: Any) -> AsyncIterator[Any]:
         """Hold the model's events until the turn ends. Correct or replace an unreconciled final answer."""
-        own = {each.name for each in self._kit.tools.values()}
-        names = [spec["name"] for spec in context.tool_specs or ()]
-        self._kit.warn_ungoverned("Strands", [name for name in names if name not in own])
-        events: list[Any] = []
-        for attempt in range(self._corrections + 1):
-            events = [event async for event in next_fn(context)]
+        self._agent.warn(context.tool_specs or ())
+        checks = self._kit.corrections(self._corrections, run=context.agent.session_id)
+        while True:
+            events: list[Any] = [event async for event in next_fn(context)]
             stop = next((event for event in reversed(events) if isinstance(event, ModelStopReason)), None)
             text = _final_text(stop)
-            answer = await self._kit.afinal(text, run=context.agent.session_id) if text else None
-            if stop is None or answer is None or answer.ok:
+            answer = await checks.acheck(text) if text else None
+            if stop is None or answer is None or not answer.correction:
                 break
-            if attempt < self._corrections and answer.correction:
-                said = {"role": "user", "content": [{"text": answer.correction}]}
-                context = context.replace(messages=[*context.messages, stop.message, said])
-                continue
+            said = {"role": "user", "content": [{"text": answer.correction}]}
+            context = context.replace(messages=[*context.messages, stop.message, said])
+        if stop is not None and answer is not None and not answer.ok:
             message = {**stop.message, "content": [{"text": answer.text}]}
             shown = TypedEvent({"data": answer.text, "delta": {"text": answer.text}})
             events = [shown, ModelStopReason(stop.stop_reason, message, stop.usage, stop.metrics)]
         for event in events:
             yield event
 
-    def _governed(self, tool: Any) -> Tool | None:
-        if isinstance(tool, ActionTool):
-            return tool.governed
-        if tool is None or not self._kit.governs(tool.tool_name):
-            return None
-        known, governed = self._foreign.get(tool.tool_name, (None, None))
-        if known is not tool or governed is None:
-            spec = tool.tool_spec
-            governed = self._kit.govern(tool.tool_name, spec["inputSchema"]["json"], description=spec["description"])
-            self._foreign[tool.tool_name] = (tool, governed)
-        return governed
-
 
 class _GovernedCall(AgentTool):
     """A call of a tool under a contract."""
 
-    def __init__(self, kit: Kit, tool: Tool, inner: Any, context: Any) -> None:
+    def __init__(self, kit: Kit, tool: Tool, context: Any) -> None:
         super().__init__()
-        self._kit, self._tool, self._inner, self._context = kit, tool, inner, context
+        self._kit, self._tool, self._context = kit, tool, context
 
     @property
     def tool_name(self) -> str:
@@ -147,50 +133,37 @@ class _GovernedCall(AgentTool):
         return "readback"
 
     async def stream(self, tool_use: Any, invocation_state: dict[str, Any], **extra: Any) -> AsyncIterator[Any]:
-        agent, arguments, id_ = self._context.agent, tool_use["input"], str(tool_use["toolUseId"])
-        run = agent.session_id
-        shown, ordinal = _history(agent.messages, id_)
-        place: Any = {"call_id": id_} if shown is None else {"shown": shown, "ordinal": ordinal}
-        operation = await self._kit.aoperation(self._tool.name, arguments, run=run, **place)
+        agent, arguments = self._context.agent, tool_use["input"]
 
         async def call(given: dict[str, Any]) -> Any:
             last: Any = None
-            async for event in self._inner.stream({**tool_use, "input": given}, invocation_state, **extra):
+            async for event in self._context.tool.stream({**tool_use, "input": given}, invocation_state, **extra):
                 last = event
             return _content(last)
 
-        way = None if self._inner is None else call
-        # The held action is looked up first: a run would execute a signed action that the person has rejected here.
-        held = await self._tool.aheld(arguments, operation=operation) if self._tool.may_park else None
-        if held is None:
-            result = await self._tool.arun(arguments, operation=operation, run=run, call=way)
-        else:
-            answer = self._context.interrupt(_INTERRUPT, reason=held.packet).response  # raises until it is answered
-            result = await self._kit.adecide(held.action, answer, call=way)
-        if result.status == "parked" and held is None:
-            self._context.interrupt(_INTERRUPT, reason=result.packet)
+        def ask(parked: ToolResult) -> Any:
+            return self._context.interrupt(_INTERRUPT, reason=parked.packet).response  # raises until it is answered
+
+        place = _history(agent.messages).place(str(tool_use["toolUseId"]))
+        way = call if self._tool.foreign else None
+        result = await self._kit.asettle(self._tool, arguments, ask, run=agent.session_id, call=way, **place)
         yield _result(tool_use, result.text, is_error=result.is_error)
 
 
-def _history(messages: list[Any], id_: str) -> tuple[list[ShownCall] | None, int]:
-    """Return the calls with a result in the history before this call, and the position among equal calls."""
-    calls: dict[str, ShownCall] = {}
-    shown: list[ShownCall] = []
-    found: list[ShownCall] | None = None
-    ordinal = 0
+def _definition(tool: Any) -> tuple[Any, str]:
+    return tool.tool_spec["inputSchema"]["json"], tool.tool_spec["description"]
+
+
+def _history(messages: list[Any]) -> History:
+    history = History()
     for message in messages:
-        siblings: list[ShownCall] = []
+        history.begin_message()
         for block in message["content"]:
             if made := block.get("toolUse"):
-                calls[made["toolUseId"]] = each = ShownCall(made["name"], made["input"])
-                if made["toolUseId"] == id_:
-                    found, ordinal = list(shown), siblings.count(each)
-                siblings.append(each)
-            elif (answer := block.get("toolResult")) and answer["toolUseId"] in calls:
-                made = calls[answer["toolUseId"]]
-                text = "\n".join(part.get("text", "") for part in answer["content"])
-                shown.append(ShownCall(made.tool, made.arguments, text))
-    return found, ordinal
+                history.add_call(made["toolUseId"], made["name"], made["input"])
+            elif answer := block.get("toolResult"):
+                history.add_result(answer["toolUseId"], "\n".join(part.get("text", "") for part in answer["content"]))
+    return history
 
 
 def _result(tool_use: Any, text: str, *, is_error: bool) -> Any:

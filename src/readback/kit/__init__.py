@@ -4,7 +4,7 @@
 and never an exception. `Kit.final` checks the answer that a user will see.
 """
 
-from readback.kit.final import FinalAnswer
+from readback.kit.final import Corrections, FinalAnswer
 from readback.kit.kit import Kit, UngovernedToolsWarning
 from readback.kit.operations import ShownCall
 from readback.kit.results import Attempt, ToolResult
@@ -14,6 +14,7 @@ from readback.kit.wording import is_result_text
 
 __all__ = [
     "Attempt",
+    "Corrections",
     "FinalAnswer",
     "Kit",
     "SagaDefinition",

@@ -8,7 +8,7 @@ of Readback's own sentences. Everything else is replaced by the reconciled state
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -59,6 +59,35 @@ class FinalAnswer:
     ok: bool
     text: str
     correction: str = ""
+
+
+class Corrections:
+    """The checks of one final answer, with a limited number of corrections. Made by `Kit.corrections`.
+
+    Example:
+        >>> from readback.kit import Kit
+        >>> with Kit.open("memory:") as kit:
+        ...     answer = kit.corrections(1, run="chat-1").check("Good morning.")
+        >>> answer.ok, answer.correction
+        (True, '')
+    """
+
+    def __init__(
+        self, most: int, check: Callable[[str], FinalAnswer], acheck: Callable[[str], Awaitable[FinalAnswer]]
+    ) -> None:
+        self._left, self._check, self._acheck = most, check, acheck
+
+    def check(self, text: str) -> FinalAnswer:
+        """Check the next version of the answer. Without a `correction` in the result, show its `text`."""
+        return self._counted(self._check(text))
+
+    async def acheck(self, text: str) -> FinalAnswer:
+        """Check the next version of the answer without blocking the event loop; see `check`."""
+        return self._counted(await self._acheck(text))
+
+    def _counted(self, found: FinalAnswer) -> FinalAnswer:
+        self._left -= 1
+        return found if self._left >= 0 else replace(found, correction="")
 
 
 def checked(client: Readback, text: str, run: str, mode: Mode, about: Collection[str] | None) -> FinalAnswer:

@@ -7,8 +7,9 @@ method raises for a failed call or check: each failure is a result. Only cancell
 from __future__ import annotations
 
 import asyncio
+import inspect
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
@@ -28,7 +29,7 @@ from readback.kit.asking import ASKING, AskingTool
 from readback.kit.calls import Arguments, Callee, Calls
 from readback.kit.clients import RUN, Clients, SyncClient
 from readback.kit.content import CONTENT_MAX_BYTES
-from readback.kit.final import MODES, FinalAnswer, Mode, believed, checked
+from readback.kit.final import MODES, Corrections, FinalAnswer, Mode, believed, checked
 from readback.kit.foreign import ForeignTools, Way
 from readback.kit.operations import ShownCall
 from readback.kit.results import Terms, ToolResult
@@ -181,6 +182,11 @@ class Kit:
         """The tools by name: own actions and sagas, governed tools, and the asking tools last."""
         asking = {name: AskingTool(self._calls, name, self._options.wait) for name in self._asking}
         return MappingProxyType({**self._tools, **asking})
+
+    @property
+    def own_tools(self) -> tuple[Tool, ...]:
+        """The tools without those of the host: own actions, sagas, and the asking tools last."""
+        return tuple(each for each in self.tools.values() if not each.foreign)
 
     def tool(self, name: str) -> Tool:
         """Return a tool by name. Raises UnknownToolError."""
@@ -381,6 +387,13 @@ class Kit:
         """Cancel a parked action without blocking the event loop; see `reject`."""
         return await asyncio.to_thread(self.reject, action, reason)
 
+    async def areject_held(
+        self, tool: Tool, arguments: Arguments, reason: str = "", *, operation: str | None = None
+    ) -> None:
+        """Cancel the parked action of this very call, where there is one; see `reject`."""
+        if (held := await tool.aheld(arguments, operation=operation)) is not None:
+            await self.areject(held.action, reason)
+
     def decide(self, action: str, answer: object, *, wait: float | None = None, call: Way | None = None) -> ToolResult:
         """Act on the answer of a framework's pause about a parked action, and return the action's result.
 
@@ -407,6 +420,53 @@ class Kit:
         resumed = await self.aresume(action, wait=wait, call=call)
         return resumed if counts or found is None or resumed.status != "parked" else found
 
+    def settle(
+        self,
+        tool: Tool,
+        arguments: Arguments,
+        ask: Callable[[ToolResult], object],
+        *,
+        run: str | None = None,
+        call: Way | None = None,
+        **named: Any,
+    ) -> ToolResult:
+        """Run a call of a framework that pauses for a person, and that runs the call again after the answer.
+
+        The parked action of this very call comes first, so that a signed action waits for the framework's answer too.
+
+        Args:
+            tool: The tool.
+            arguments: The arguments, as for `Tool.run`.
+            ask: Receives a parked result. Returns the person's answer for `decide`, or leaves by the framework's own
+                exception, which passes.
+            run: The conversation.
+            call: This call's own way to a foreign tool.
+            named: The further parameters of `operation`.
+        """
+        operation = self.operation(tool, arguments, run=run, **named)
+        result = tool.run_unless_held(arguments, operation=operation, run=run, call=call)
+        return self.decide(result.action, ask(result), call=call) if result.status == "parked" else result
+
+    async def asettle(
+        self,
+        tool: Tool,
+        arguments: Arguments,
+        ask: Callable[[ToolResult], object],
+        *,
+        run: str | None = None,
+        call: Way | None = None,
+        **named: Any,
+    ) -> ToolResult:
+        """Run a call on the running event loop; see `settle`. `ask` may be async."""
+        operation = await self.aoperation(tool, arguments, run=run, **named)
+        result = await tool.arun_unless_held(arguments, operation=operation, run=run, call=call)
+        if result.status != "parked":
+            return result
+        answer = ask(result)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return await self.adecide(result.action, answer, call=call)
+
     # --- the user and the model ------------------------------------------------------------------------------------
 
     def final(self, text: str, *, run: str | None = None, about: Collection[str] | None = None) -> FinalAnswer:
@@ -423,6 +483,11 @@ class Kit:
     async def afinal(self, text: str, *, run: str | None = None, about: Collection[str] | None = None) -> FinalAnswer:
         """Check the final answer without blocking the event loop; see `final`."""
         return await asyncio.to_thread(self.final, text, run=run, about=about)
+
+    def corrections(self, most: int, *, run: str | None = None, about: Collection[str] | None = None) -> Corrections:
+        """Return the checks of one final answer that the model may correct `most` times; see `final`."""
+        named: Any = {"run": self._calls.run_named(run), "about": about}
+        return Corrections(most, partial(self.final, **named), partial(self.afinal, **named))
 
     def belief(self, run: str | None = None, max_bytes: int = BELIEF_MAX_BYTES) -> str:
         """Return the reconciled state of a run for the model's next context; "" for a run without actions.

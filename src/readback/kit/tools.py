@@ -148,6 +148,36 @@ class Tool:
         """Return what `held` returns, without blocking the event loop."""
         return await asyncio.to_thread(self.held, arguments, operation=operation)
 
+    def run_unless_held(
+        self, arguments: Arguments, *, operation: str | None = None, run: str | None = None, call: Way | None = None
+    ) -> ToolResult:
+        """Return the parked action of this very call as `held` does; where there is none, run the call.
+
+        For frameworks that run a call again after a person's answer. A plain run would execute a signed action that
+        the person has rejected in the framework. `Kit.decide` continues with the answer.
+        """
+        held = self.held(arguments, operation=operation) if self.may_park else None
+        return held or self.run(arguments, operation=operation, run=run, call=call)
+
+    async def arun_unless_held(
+        self, arguments: Arguments, *, operation: str | None = None, run: str | None = None, call: Way | None = None
+    ) -> ToolResult:
+        """Return the parked action of this very call, or run the call on the running event loop."""
+        held = await self.aheld(arguments, operation=operation) if self.may_park else None
+        return held or await self.arun(arguments, operation=operation, run=run, call=call)
+
+    async def apark(
+        self, arguments: Arguments, *, operation: str | None = None, run: str | None = None, call: Way | None = None
+    ) -> ToolResult | None:
+        """Park a call that waits for an approval, and return the parked result. None for any other call.
+
+        For frameworks that ask before the call. A call without a needed approval is not executed here.
+        """
+        if not await self.awaits_for(arguments, operation=operation, run=run):
+            return None
+        result = await self.arun(arguments, operation=operation, run=run, wait=0, call=call)
+        return result if result.status == "parked" else None
+
     def begin(self, arguments: Arguments, *, operation: str | None = None, run: str | None = None) -> Attempt:
         """Commit an attempt for a call that the host makes itself. Where `allowed`, call once, and then `end`."""
         return self._calls.begin(self._callee, arguments, operation, run)
