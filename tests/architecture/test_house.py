@@ -8,17 +8,43 @@ line that names none.
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.tree import Module, modules
+from tests.architecture.tree import ROOT, Module, modules
 
 FOLDER_FILES_MAX = 15
 FRAGMENT_LINES_MAX = 59
 FRAGMENTS = (Path(__file__).parent / "fragments.txt").read_text(encoding="utf-8").split()
+
+# Lines of code of each adapter of a framework, without blank lines, comments and docstrings. A number may only shrink.
+# What a second adapter needs too belongs into the kit, or into a module that both import.
+ADAPTER_CODE_LINES = {
+    "agent_framework": 158,
+    "claude_agent": 167,
+    "crewai": 96,
+    "google_adk": 156,
+    "langchain": 165,
+    "llama_index": 131,
+    "openai_agents": 175,
+    "pydantic_ai": 136,
+    "smolagents": 121,
+    "strands": 118,
+}
+
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 
 # An adapter keeps one promise of a port, however few lines that takes.
 ADAPTERS = ("readback.adapters.", "readback.stores.", "readback.systems.")
@@ -62,6 +88,35 @@ def _fragments() -> list[str]:
         and not module.name.startswith(ADAPTERS)
         and not _is_table(module)
     )
+
+
+def _code_lines(text: str) -> int:
+    """Lines with code: blank lines, comments and texts that stand alone, such as docstrings, are left out."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines -= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    return len(lines)
+
+
+def test_an_adapter_of_a_framework_stays_small() -> None:
+    drivers = {path.stem for path in (ROOT / "tests" / "frameworks" / "drivers").glob("[a-z]*.py")}
+    sizes = {
+        module.name.rpartition(".")[2]: _code_lines(module.text)
+        for module in modules()
+        if module.name.startswith("readback.frameworks.") and module.name.rpartition(".")[2] in drivers
+    }
+    assert sizes.keys() == drivers == ADAPTER_CODE_LINES.keys()
+    assert {name: size for name, size in sizes.items() if size > ADAPTER_CODE_LINES[name]} == {}
+
+
+def test_lines_of_code_are_counted_without_prose() -> None:
+    prose = '"""A text."""\n\n# A comment.\n'
+    code = 'x = """two\nlines"""  # here\n\n\ndef f():\n    "Says it."\n    return (\n        1\n    )\n'
+    assert _code_lines(prose + code) == 6
 
 
 def test_no_folder_holds_too_many_files() -> None:
