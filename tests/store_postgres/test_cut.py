@@ -265,8 +265,30 @@ def test_a_server_that_answers_nothing_is_not_waited_for_as_one_that_starts_agai
             raise unreachable("there", str(cause)) from cause
 
         with pytest.raises(StoreError, match="cannot be reached"):
-            opening.waited_for(connect, "it was cut")
+            opening.Reconnection().wait(connect, "it was cut")
     assert [*tries.values()] == [opening.RECONNECT_SILENT_MAX, opening.RECONNECT_TRIES_MAX]
+
+
+def test_a_server_that_stays_away_is_waited_for_once(
+    ledger_server: PostgresPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "RECONNECT_PAUSE_MS", 0)
+    reconnection, tries = opening.Reconnection(), 0
+
+    def refused() -> opening.Connection:
+        nonlocal tries
+        tries += 1
+        raise unreachable("there", "refused")
+
+    def tries_of_a_wait() -> int:
+        before = tries
+        with pytest.raises(StoreError, match="cannot be reached"):
+            reconnection.wait(refused, "it was cut")
+        return tries - before
+
+    assert [tries_of_a_wait() for _ in range(3)] == [opening.RECONNECT_TRIES_MAX, 1, 1]
+    reconnection.wait(ledger_server.connect, "it was cut").close()
+    assert tries_of_a_wait() == opening.RECONNECT_TRIES_MAX
 
 
 def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:

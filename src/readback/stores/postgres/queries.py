@@ -28,7 +28,7 @@ from readback.ports.storage.store_rules import OPEN_STATES, PACE, fairly
 from readback.stores.postgres import due_queries
 from readback.stores.postgres.blob_store import Objects
 from readback.stores.postgres.connection import row_encoding, rows, schema
-from readback.stores.postgres.connection.connect import Connection, together, waited_for
+from readback.stores.postgres.connection.connect import Connection, Reconnection, together
 from readback.stores.postgres.connection.faults import was_crowded, was_cut
 from readback.stores.postgres.connection.second_connection import Watched
 
@@ -68,7 +68,7 @@ class Readers:
 
     def __init__(self, shown: str, connect: Callable[[], Connection], watched: Watched) -> None:
         self._shown, self._watched = shown, watched
-        self._connect = connect
+        self._connect, self._reconnection = connect, Reconnection()
         self._free = threading.BoundedSemaphore(READERS_MAX)
         self._lock = threading.Lock()
         self._returned = threading.Condition(self._lock)
@@ -158,9 +158,9 @@ class Readers:
             except StoreError as error:
                 if was_crowded(error):
                     raise
-                return waited_for(self._connect, self._shown)
-        except StoreError:
-            connection = self._one_of_ours()
+                return self._reconnection.wait(self._connect, self._shown)
+        except StoreError as error:
+            connection = self._one_of_ours() if was_crowded(error) else None
             if connection is None:
                 raise
             return connection

@@ -145,18 +145,31 @@ DURABLE: Final = frozenset({"on", "remote_apply"})
 READS: Final = {"default_transaction_read_only": "on"}
 
 
-def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
-    """Return a replacement for a broken connection, as soon as possible. Raises StoreError."""
-    pause, silent = threading.Event(), 0
-    for left in reversed(range(RECONNECT_TRIES_MAX)):
-        try:
-            return connect()
-        except StoreError as error:
-            silent += isinstance(error.__cause__, errors.ConnectionTimeout)
-            if error.code not in (UNREACHABLE, STANDBY) or not left or silent == RECONNECT_SILENT_MAX:
-                raise
-        pause.wait(RECONNECT_PAUSE_MS / 1000)
-    raise AssertionError(said)  # unreachable: the last attempt returns or raises
+class Reconnection:
+    """Replaces broken connections. After a wait in vain each call makes one attempt, until an attempt succeeds.
+
+    Otherwise the callers of a server that stays away wait one after another, and an event loop waits with them.
+    """
+
+    def __init__(self) -> None:
+        self._in_vain = False
+
+    def wait(self, connect: Callable[[], Connection], said: str) -> Connection:
+        """Return a replacement for a broken connection, as soon as possible. Raises StoreError."""
+        pause, silent = threading.Event(), 0
+        for left in reversed(range(1 if self._in_vain else RECONNECT_TRIES_MAX)):
+            try:
+                found = connect()
+            except StoreError as error:
+                silent += isinstance(error.__cause__, errors.ConnectionTimeout)
+                if error.code not in (UNREACHABLE, STANDBY) or not left or silent == RECONNECT_SILENT_MAX:
+                    self._in_vain = True
+                    raise
+            else:
+                self._in_vain = False
+                return found
+            pause.wait(RECONNECT_PAUSE_MS / 1000)
+        raise AssertionError(said)  # unreachable: the last attempt returns or raises
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from psycopg import errors
 from psycopg.errors import Diagnostic
 
 from readback.errors import StoreError, StoreLockedError
-from readback.stores.postgres.connection.connect import Connection, Opening, waited_for
+from readback.stores.postgres.connection.connect import Connection, Opening, Reconnection
 from readback.stores.postgres.connection.faults import (
     UNDETERMINED,
     is_bad_value,
@@ -56,6 +56,7 @@ class Writer:
         self._locks = locks
         self._watched, self._known = watched, WriteCache(watched)
         self._connection, self._warned = opening.writer(), 0
+        self._reconnection = Reconnection()
         self._connection.add_notice_handler(self._hear)
         self._origin = opening.origin(self._connection)
 
@@ -147,7 +148,7 @@ class Writer:
     def _reconnect(self, said: str) -> None:
         """Open a new connection, as soon as possible. Raises StoreError."""
         self._connection.close()
-        self._connection = waited_for(self._opening.again, said)
+        self._connection = self._reconnection.wait(self._opening.again, said)
         self._connection.add_notice_handler(self._hear)
         self._origin = self._opening.origin(self._connection)
 
