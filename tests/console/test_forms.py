@@ -295,3 +295,16 @@ def test_without_tokens_on_loopback_a_session_begins_by_itself(tmp_path_factory:
         assert "Reviews" in page
         browser.send("/preferences", page, zone="Europe/Riga")
         assert browser.client.post("/preferences", data={"zone": "UTC"}).status_code == 403
+
+
+@pytest.mark.requirement("CONSOLE-csrf")
+def test_a_field_given_twice_is_refused(bed: Bed) -> None:
+    browser = bed.browser()
+    found = CSRF.search(browser.get("/"))
+    assert found is not None
+    answer = browser.client.post(
+        "/preferences",
+        content=f"csrf={found[1]}&zone=UTC&zone=Europe/Riga",
+        headers={"content-type": "application/x-www-form-urlencoded"},
+    )
+    assert (answer.status_code, "given twice" in answer.text) == (400, True)

@@ -130,9 +130,12 @@ async def form_of(request: Request) -> Mapping[str, str]:
         raise BodyError(f"The form did not arrive within {BODY_S:.0f} seconds.") from error
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
-        return dict(pairs)
     except ValueError as error:
         raise BodyError("The form is malformed.", remedy="Send the form of the page.") from error
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise BodyError("A field of the form is given twice.", remedy="Send the form of the page.")
+    return fields
 
 
 def local(path: str) -> str:
