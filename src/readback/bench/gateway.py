@@ -34,7 +34,7 @@ SLICES: Final = 5
 CALLS: Final = 120
 IN_FLIGHT: Final = 1_000
 LONG_CALLS: Final = 20_000
-LONG_WARM: Final = 5_000
+LONG_WARM: Final = 10_000
 LONG_WIDTH: Final = 32
 READINGS: Final = 2
 """Readings of one governed call: before and after the call."""

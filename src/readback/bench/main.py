@@ -39,7 +39,7 @@ GATEWAY_MARKS: Final = (
     ("http_cpu", "the gateway's processor time for one call over HTTP, ms", ""),
     ("stdio_lost", "lost of 1,000 calls in flight over stdio", "0"),
     ("http_lost", "lost of 1,000 calls in flight over HTTP", "0"),
-    ("grown_mb", "what a gateway's memory grew from call 5,000 to 20,000, MB", "at most 16"),
+    ("grown_mb", "what a gateway's memory grew from call 10,000 to 20,000, MB", "at most 16"),
 )
 
 
