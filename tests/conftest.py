@@ -120,6 +120,14 @@ def no_settings_from_outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
+def the_collector_is_given_back() -> Iterator[None]:
+    """A test that leaves collections rare or off leaves later tests with the open files of circles."""
+    before = gc.isenabled(), gc.get_threshold()
+    yield
+    assert (gc.isenabled(), gc.get_threshold()) == before
+
+
+@pytest.fixture(autouse=True)
 def own_files_of_this_test_alone() -> Iterator[None]:
     """A process registers its own files for good. Here many tests share one process, and each forgets its files."""
     registry = sys.modules.get("readback.contracts.documents.own_files")

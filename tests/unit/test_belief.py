@@ -14,7 +14,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mypy import api as mypy
 
 from readback.canon import Json, parse_json, payload_bytes
 from readback.domain.belief.entry import Fact, FrozenSubject, Group, Item
@@ -30,6 +29,7 @@ from readback.domain.verification.observation import Observation, ObservationSta
 from readback.domain.verification.observation_signs import PLAIN_NAME
 from readback.errors import HonestyError, InvariantError, OversizeError, UsageError
 from tests.golden.rewrite import rewrite
+from tests.typing.type_check import type_check
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "belief"
 S, D, P = State, Discrepancy, Planning
@@ -232,7 +232,7 @@ def test_an_observation_is_a_type_error() -> None:
         "def f(b: Belief, o: Outcome) -> Belief:\n    return b.after(o)\n"
         "def g(b: Belief, o: Observation) -> Belief:\n    return b.after(o)\n"
     )
-    said, _, _ = mypy.run(["-c", program])  # as the package is checked, so that what is known of it is used again
+    said, _ = type_check(program)
     assert said.count("error:") == 1, said
     assert 'Argument 1 to "after" of "Belief" has incompatible type "Observation"' in said
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mypy import api as mypy
 
 from readback.domain.action.claim import REASONS, Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.discrepancy import Discrepancy
@@ -40,6 +39,7 @@ from readback.domain.state import ReportKey, State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.errors import InvariantError
 from tests.golden.rewrite import rewrite
+from tests.typing.type_check import type_check
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "reporting"
 OPEN = (Verdict.UNDETERMINED, Verdict.NOT_CHECKED)
@@ -425,7 +425,7 @@ def test_a_false_report_is_a_type_error() -> None:
         "def fine(report: ReportInput) -> str:\n"
         "    return completed_text(SuccessReport(report))\n"
     )
-    said, _, code = mypy.run(["-c", program])  # as the package is checked, so that what is known of it is used again
+    said, code = type_check(program)
     assert code == 1
     wrong = [line for line in said.splitlines() if "[arg-type]" in line]
     assert [line.split(":")[1] for line in wrong] == ["4", "5", "6"]
