@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from readback.gateway.serving import http_fast_path
 from tests.circles import circles
 from tests.gateway.desk import Desk, at_a_desk, until_asleep
 
@@ -46,29 +43,3 @@ def test_a_governed_call_leaves_none_either(tmp_path: Path) -> None:
         assert left == []
 
     at_a_desk(tmp_path, work)
-
-
-def test_a_call_over_http_leaves_none_either() -> None:
-    class Session:
-        async def answer(self, context: Any) -> dict[str, Any]:
-            return {"content": [context.method]}
-
-    async def main() -> list[str]:
-        said: list[Any] = []
-
-        async def receive() -> Any:
-            await asyncio.Event().wait()
-
-        async def send(message: Any) -> None:
-            said.append(message.get("body"))
-
-        relay: Any = Session()
-        lane = http_fast_path.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
-        with circles() as left:
-            for n in range(3):
-                await lane._answer(n, {"name": "put"}, receive, send)
-            await until_asleep()
-        assert [body for body in said if body is not None][-1].endswith(b'"result":{"content":["tools/call"]}}')
-        return left
-
-    assert asyncio.run(main()) == []

@@ -20,7 +20,6 @@ from readback.gateway.call import Call
 from readback.gateway.policy.catalogue import Catalogue
 from readback.gateway.policy.servers import Servers
 from readback.gateway.policy.ungoverned import contract_for_all, kept, proposed
-from readback.gateway.serving import http_fast_path
 from readback.gateway.serving.stdio_fast_path import Admitted, CallLane
 from readback.gateway.wire.http_client import Events, NotOursError, Posts
 from readback.gateway.wire.jsonl import json_line, plain_json
@@ -343,53 +342,6 @@ def test_a_number_that_the_quick_reader_would_round_is_read_and_written_exactly(
     assert json_line(found) == line
     assert plain_json(json_line({"jsonrpc": "2.0", "id": 1, "result": {"n": 2**53}})) is not None
     assert json_line({"n": 2**70}) == b'{"n":1180591620717411303424}\n'
-
-
-@pytest.mark.requirement("WIRE-ends")
-@pytest.mark.parametrize("leaves", [True, False])
-def test_a_call_over_http_is_kept_open_by_comments_and_ends_with_its_client(
-    monkeypatch: pytest.MonkeyPatch, leaves: bool
-) -> None:
-    monkeypatch.setattr(http_fast_path, "PING_S", 0.01)
-    done = asyncio.Event()
-    ended: list[str] = []
-
-    class Session:
-        async def answer(self, context: Any) -> dict[str, Any]:
-            try:
-                await done.wait()
-            except asyncio.CancelledError:
-                ended.append("cancelled")
-                raise
-            return {"content": []}
-
-    async def main() -> list[Any]:
-        said: list[Any] = []
-        pinged, gone = asyncio.Event(), asyncio.Event()
-
-        async def receive() -> dict[str, Any]:
-            await gone.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Any) -> None:
-            said.append(message)
-            if message.get("body") == b": ping\r\n\r\n":
-                pinged.set()
-
-        relay: Any = Session()
-        lane = http_fast_path.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
-        answering = asyncio.ensure_future(lane._answer(1, {"name": "put"}, receive, send))
-        async with asyncio.timeout(30):
-            await pinged.wait()
-            (gone if leaves else done).set()
-            await answering  # which is not cancelled itself
-        return said
-
-    said = asyncio.run(main())
-    assert said[0]["type"] == "http.response.start"
-    assert ended == (["cancelled"] if leaves else [])
-    assert said[-1].get("more_body") is leaves
-    assert leaves or b'"content":[]' in said[-1]["body"]
 
 
 def deep(levels: int) -> dict[str, Any]:

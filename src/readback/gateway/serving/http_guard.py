@@ -12,10 +12,10 @@ import re
 from collections.abc import Collection, Iterable
 
 from mcp_types import INVALID_REQUEST
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readback.agent_errors import ForeignRequestError
 from readback.canon import ReadbackError
-from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
 from readback.host_names import BAD_REQUEST, FORBIDDEN, HOST, LOOPBACK, MISDIRECTED, ORIGIN, names_of
 
 # A refusal over HTTP, as a JSON-RPC error without a request's id: nothing of the request was read.
@@ -42,7 +42,7 @@ class HttpGuard:
     `http`). Raises SettingsError for an invalid name in `allowed`, and for a wildcard address without `allowed`.
     """
 
-    def __init__(self, app: App, host: str, allowed: Collection[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, host: str, allowed: Collection[str] = ()) -> None:
         self._app = app
         self._names = names_of(host, allowed)
 

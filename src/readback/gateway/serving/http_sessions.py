@@ -17,12 +17,12 @@ from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readback.agent_errors import TooManySessionsError
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.gateway.policy.results import size_of
-from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
 from readback.gateway.serving.http_guard import refuse
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
 
@@ -136,7 +136,7 @@ class HttpSessions:
             max_request_body_size=MESSAGE_MAX_BYTES,
             max_sessions=sessions_max,
         )
-        self._app: App = self._manager.asgi_app
+        self._app: ASGIApp = self._manager.asgi_app
         self.run = self._manager.run
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 LISTENS: Final = (b"mcp-method", b"subscriptions/listen")
 _CUT_OFF: Final = b"The gateway ended before there was an answer. What was called may have been done.\n"
@@ -19,7 +19,7 @@ _PLAIN: Final = [(b"content-type", b"text/plain"), (b"content-length", str(len(_
 class HttpEnd:
     """An ASGI application in front of another application. Call `end` at the gateway's end."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._listening: set[asyncio.Task[Any]] = set()
         self._ending = False

@@ -20,7 +20,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from readback.canon import ReadbackError
 from readback.errors import SettingsError
 from readback.gateway.call import ToolGate
-from readback.gateway.serving.http_fast_path import HttpLane
 from readback.gateway.serving.http_guard import HttpGuard
 from readback.gateway.serving.http_reader import http_reader
 from readback.gateway.serving.http_sessions import FAILED, SESSION_IDLE_S, SESSIONS_MAX, HttpSessions
@@ -196,7 +195,7 @@ async def serve_http(
 
     served = _served(name, door)
     sessions = HttpSessions(served, path, sessions_max=sessions_max, idle_s=session_idle_s, crowded=crowded)
-    app = HttpEnd(HttpGuard(HttpLane(HttpTexts(sessions), path, door.stateless), host, allow_hosts))
+    app = HttpEnd(HttpGuard(HttpTexts(sessions), host, allow_hosts))
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,

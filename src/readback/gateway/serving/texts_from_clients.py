@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
 from readback.gateway.wire.text_marks import marked, sent
 
@@ -13,7 +14,7 @@ from readback.gateway.wire.text_marks import marked, sent
 class HttpTexts:
     """An ASGI application in front of the SDK's."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
