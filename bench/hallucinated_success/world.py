@@ -9,7 +9,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -155,7 +156,9 @@ class World:
         with self._open() as db:
             db.execute(statement, values)
 
-    def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=30)
-        db.row_factory = sqlite3.Row
-        return db
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Commit and close at the end."""
+        with closing(sqlite3.connect(self.path, timeout=30)) as db, db:
+            db.row_factory = sqlite3.Row
+            yield db
