@@ -76,7 +76,7 @@ def test_a_turn_counts_equal_calls_in_their_order_also_in_threads() -> None:
 
 
 def test_a_call_of_a_turn_is_begun_once_and_ends_with_what_the_model_is_shown() -> None:
-    turn = Turn()
+    turn = Turn(ids_are_unique=True)
     assert [turn.begin("pay", SHIP, each)["ordinal"] for each in ("a", "b", "a")] == [0, 1, 0]
     turn.end("a", "done")
     assert turn.begin("pay", SHIP, "b") == {"shown": [ShownCall("pay", SHIP, "done")], "ordinal": 0}
@@ -84,6 +84,14 @@ def test_a_call_of_a_turn_is_begun_once_and_ends_with_what_the_model_is_shown() 
     turn.end("a")
     turn.end("b")  # deferred: as if never made
     assert turn.begin("pay", SHIP, "c") == {"shown": [ShownCall("pay", SHIP, "done")], "ordinal": 0}
+
+
+def test_a_repeated_id_is_a_new_call_where_a_model_counts_its_ids_anew() -> None:
+    history = History()
+    history.add_call("c1", "pay", SHIP)
+    history.add_result("c1", "done")
+    assert Turn(history).begin("pay", SHIP, "c1") == {"shown": history.shown, "ordinal": 0}
+    assert Turn(history, ids_are_unique=True).begin("pay", SHIP, "c1") == {"shown": [], "ordinal": 0}
 
 
 def test_recent_calls_have_places_and_actions_and_the_oldest_are_forgotten(kit: Kit) -> None:

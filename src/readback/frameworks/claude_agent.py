@@ -126,10 +126,8 @@ class Governed:
         for tool in listed:
             definition = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
             call = partial(session.call_tool, tool.name)
-            if self.kit.governs(tool.name):
-                served.append(self._served(name, self.kit.govern(tool.name, definition=definition), call))
-            else:
-                served.append(_passed_through(definition, call))
+            governed = self.kit.govern(tool.name, definition=definition) if self.kit.governs(tool.name) else None
+            served.append(self._served(name, governed, call) if governed else _passed_through(definition, call))
         return sdk.create_sdk_mcp_server(name, tools=served)
 
     def _served(self, server: str, tool: Tool, call: Call | None = None) -> Any:
@@ -154,7 +152,7 @@ class Governed:
         tool, call = self._tools[given["tool_name"]]
         run, arguments = given["session_id"], given["tool_input"]
         if run not in self._turns:  # a session of an earlier process; from here on this process knows all results
-            self._turns[run] = Turn(_transcript(given["transcript_path"], self._tools))
+            self._turns[run] = Turn(_transcript(given["transcript_path"], self._tools), ids_are_unique=True)
         place = self._turns[run].begin(tool.name, arguments, id_)
         operation = await self.kit.aoperation(tool, arguments, run=run, **place)
         parked = await tool.apark(arguments, operation=operation, run=run, call=call)

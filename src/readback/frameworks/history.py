@@ -98,7 +98,8 @@ class History:
 class Turn:
     """What the model had been shown at its turn, and the calls begun since then. Threads share a turn.
 
-    For a framework that makes the calls of a message without showing the message.
+    For a framework that makes the calls of a message without showing the message. Where call ids are unique, the own
+    earlier result of a call that is made again does not count.
 
     Example:
         >>> turn = Turn()
@@ -106,8 +107,8 @@ class Turn:
         (0, 1)
     """
 
-    def __init__(self, history: History | None = None) -> None:
-        known = history or History()
+    def __init__(self, history: History | None = None, *, ids_are_unique: bool = False) -> None:
+        known, self._ids_are_unique = history or History(), ids_are_unique
         self._shown = [*zip(known.shown_ids, known.shown, strict=True)]
         self._begun: list[tuple[str, ShownCall]] = []
         self._lock = Lock()
@@ -120,7 +121,7 @@ class Turn:
             if not call_id or call_id not in ids:
                 ids.append(call_id)
                 self._begun.append((call_id, call))
-            shown = [each for known, each in self._shown if not call_id or known != call_id]
+            shown = [each for known, each in self._shown if not self._ids_are_unique or known != call_id]
             return {"shown": shown, "ordinal": ids.index(call_id) if call_id else len(ids) - 1}
 
     def end(self, call_id: str, text: str | None = None) -> None:
@@ -129,7 +130,6 @@ class Turn:
             ended = [each for each in self._begun if each[0] == call_id]
             self._begun = [each for each in self._begun if each[0] != call_id]
             if text is not None:
-                self._shown = [each for each in self._shown if each[0] != call_id]
                 self._shown += [(call_id, call._replace(text=text)) for _, call in ended]
 
 

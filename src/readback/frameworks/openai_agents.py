@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from readback.errors import UsageError
-from readback.frameworks.agent_tools import name_of
+from readback.frameworks.agent_tools import AgentTools
 from readback.frameworks.history import History, RecentCalls
 from readback.frameworks.versions import check_version, of_framework
 from readback.kit import Kit, Tool
@@ -37,6 +37,11 @@ class _Governor:
 
     def __init__(self, kit: Kit, corrections: int) -> None:
         self.kit, self.corrections, self.calls = kit, corrections, RecentCalls(kit)
+        self.tools = AgentTools(kit, "OpenAI Agents", lambda tool: (tool.params_json_schema, tool.description))
+
+    def note(self, *conversation: Any) -> None:
+        """Remember the places of the calls of a turn: the last list of items, after what the model was shown."""
+        self.calls.note(_history(*conversation))
 
     def made(self, tool: Tool, foreign: Any = None) -> dict[str, Any]:
         """Return the fields of a function tool that runs a call through the kit."""
@@ -61,10 +66,8 @@ class _Governor:
 
     def govern(self, tool: Any) -> Any:
         """Return a governed copy of a foreign function tool, and every other tool as it is."""
-        if not isinstance(tool, FunctionTool) or not self.kit.governs(tool.name):
-            return tool
-        ours = self.kit.govern(tool.name, tool.params_json_schema, None, description=tool.description)
-        return dataclasses.replace(tool, timeout_seconds=None, **self.made(ours, tool))
+        ours = self.tools.governed(tool.name, tool) if isinstance(tool, FunctionTool) else None
+        return tool if ours is None else dataclasses.replace(tool, timeout_seconds=None, **self.made(ours, tool))
 
     def checked(self, model: Any) -> Any:
         """Return a copy of a model whose final answers are checked, and the name of a model as it is.
@@ -91,7 +94,7 @@ class _Governor:
         ids = {_get(each, "call_id") for each in turn} - {None}
         made = [each["raw_item"] for each in stored["generated_items"]]
         earlier = [each for each in made if _get(each, "call_id") not in ids]
-        self.calls.note(_history(stored["original_input"], earlier, turn))
+        self.note(stored["original_input"], earlier, turn)
         for item in state.get_interruptions():
             name, call_id, arguments = (_get(item.raw_item, each) for each in ("name", "call_id", "arguments"))
             tool = self.kit.tools.get(name)
@@ -110,7 +113,7 @@ class ReadbackAgent(Agent[Any]):
     async def get_mcp_tools(self, run_context: Any) -> list[Any]:
         """Return the tools of the agent's MCP servers, those with a contract file governed."""
         found = await super().get_mcp_tools(run_context)
-        self.governor.kit.warn_ungoverned("OpenAI Agents", [name_of(each) for each in (*self.tools, *found)])
+        self.governor.tools.warn((*self.tools, *found))
         return [self.governor.govern(each) for each in found]
 
 
@@ -137,8 +140,8 @@ def _copied(agent: Agent[Any], governor: _Governor, done: dict[int, ReadbackAgen
     fields["model"] = governor.checked(agent.model)
     made = done[id(agent)] = ReadbackAgent(**{**fields, "handoffs": []}, governor=governor)
     made.handoffs = [_copied(each, governor, done) if isinstance(each, Agent) else each for each in agent.handoffs]
-    others = [each.tool_name for each in agent.handoffs if not isinstance(each, Agent)]
-    governor.kit.warn_ungoverned("OpenAI Agents", others)  # such a handoff leads to an agent that no kit governs
+    # A handoff that is no agent leads to an agent that no kit governs.
+    governor.tools.warn(each.tool_name for each in agent.handoffs if not isinstance(each, Agent))
     return made
 
 
@@ -222,7 +225,7 @@ class _Checked(Model):
         schema = options.get("output_schema")
         while True:
             response = await ask(items, options)
-            governor.calls.note(_history(items, response.output))
+            governor.note(items, response.output)
             parts = _text_parts(response.output)
             text = "".join(part.text for part in parts)
             if not text or not (schema is None or schema.is_plain_text()):

@@ -214,7 +214,7 @@ class OpenAIAgents(Driver):
             arguments = json.dumps({"number": number})
             with self.kit.session("r"):
                 turn = [ResponseFunctionToolCall(name="touch", call_id="c", arguments=arguments, type="function_call")]
-                agent.governor.calls.note(adapter._history([], turn))
+                agent.governor.note([], turn)
                 context = ToolContext(context=None, tool_name="touch", tool_call_id="c", tool_arguments=arguments)
                 assert _ok(await tool.on_invoke_tool(context, arguments))
 
