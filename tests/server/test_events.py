@@ -140,6 +140,18 @@ def test_listeners_that_join_at_once_hear_each_entry_once(place: Path, monkeypat
 
 
 @pytest.mark.requirement("SERVER-stream")
+def test_a_tenant_leaves_room_for_the_listeners_of_others(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "TENANT_LISTENERS_MAX", 1)
+    with bed.client(tenant="t-1").stream("GET", "/v1/events") as first:
+        lines = first.iter_lines()  # the stream ends with its lines
+        assert next(lines) == ": open"
+        refused = bed.client(tenant="t-1").get("/v1/events")
+        assert (refused.status_code, refused.json()["code"]) == (503, "http.busy")
+        with bed.client(tenant="t-2").stream("GET", "/v1/events") as other:
+            assert next(other.iter_lines()) == ": open"
+
+
+@pytest.mark.requirement("SERVER-stream")
 def test_a_listener_that_does_not_read_is_let_go_and_costs_bounded_memory() -> None:
     listener = hub._Listener("acme", "")
     for n in range(hub.QUEUE_MAX * 3):

@@ -26,6 +26,8 @@ QUIET_S: Final = 5.0
 connection."""
 QUEUE_MAX: Final = 2_000
 LISTENERS_MAX: Final = 1_000
+TENANT_LISTENERS_MAX: Final = 500
+"""One tenant must leave room for the others."""
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
@@ -74,7 +76,7 @@ class Hub:
     async def listen(self, tenant: str, action: str, after: int | None) -> AsyncIterator[bytes]:
         """Yield the tenant's entries after a position, without end; without a position, new entries alone."""
         listener = _Listener(tenant, action)
-        await self._follow()
+        await self._follow(tenant)
         self._listeners.add(listener)
         joined = self._position
         try:
@@ -111,10 +113,11 @@ class Hub:
             if entry.position > after:
                 yield entry.chunk
 
-    async def _follow(self) -> None:
-        """Start the reader where none runs. Raises ServerBusyError at the limit, StoreError."""
+    async def _follow(self, tenant: str) -> None:
+        """Start the reader where none runs. Raises ServerBusyError at a limit, StoreError."""
         async with self._joining:  # listeners that join at once share one reader
-            if self._stopping or len(self._listeners) >= LISTENERS_MAX:
+            own = sum(each.tenant == tenant for each in self._listeners)
+            if self._stopping or own >= TENANT_LISTENERS_MAX or len(self._listeners) >= LISTENERS_MAX:
                 raise ServerBusyError("The server has the maximum number of listeners, or is stopping.")
             if self._follower is None or self._follower.done():
                 self._position = await asyncio.to_thread(self._session.store.last_seq)
