@@ -37,7 +37,7 @@ def signed(kit: Kit, shop: Shop, action: str) -> None:
     kit.approve(action, key_of(shop.home).approve(kit.client.approval(action), "alice"))
 
 
-@pytest.mark.requirement("KIT-pause")
+@pytest.mark.requirement("KIT-parked")
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_the_exception_of_a_framework_passes_and_the_answer_of_the_second_call_decides(
     kit: Kit, shop: Shop, on_loop: bool
@@ -53,7 +53,7 @@ def test_the_exception_of_a_framework_passes_and_the_answer_of_the_second_call_d
     assert shop.acted("pay") == 1
 
 
-@pytest.mark.requirement("KIT-pause")
+@pytest.mark.requirement("KIT-parked")
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_a_signed_call_waits_for_the_answer_of_the_framework_and_a_rejection_wins(
     kit: Kit, shop: Shop, on_loop: bool
@@ -68,7 +68,7 @@ def test_a_signed_call_waits_for_the_answer_of_the_framework_and_a_rejection_win
     assert shop.acted("pay") == 0
 
 
-@pytest.mark.requirement("KIT-pause")
+@pytest.mark.requirement("KIT-parked")
 def test_a_question_before_the_call_parks_it_and_never_executes_it(kit: Kit, shop: Shop) -> None:
     tool = kit.tool("pay")
     assert asyncio.run(tool.apark({"to": "s2", "amount": 5}, operation="small")) is None
@@ -79,7 +79,7 @@ def test_a_question_before_the_call_parks_it_and_never_executes_it(kit: Kit, sho
     assert asyncio.run(tool.arun_unless_held(BIG, operation="p-1")).action == parked.action
 
 
-@pytest.mark.requirement("KIT-pause")
+@pytest.mark.requirement("KIT-parked")
 def test_the_rejection_of_a_call_cancels_its_parked_action_alone(kit: Kit, shop: Shop) -> None:
     first, second = (kit.tool("pay").run(BIG, operation=name).action for name in ("p-1", "p-2"))
     asyncio.run(kit.areject_held(kit.tool("pay"), BIG, "not now", operation="p-1"))
