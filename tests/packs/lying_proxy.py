@@ -58,6 +58,10 @@ class Proxy:
         self.once: dict[Any, Any] = {}
         """The answer to the first of two, by the request's id, until both are made; None where only the other is."""
         self.timers: list[threading.Timer] = []
+        self.tools: dict[str, str] = {}
+        """The tools of the calls under way, by the id of the request."""
+        self.answers: dict[str, Any] = {}
+        """The newest successful answer of each tool. A lie repeats the words of the server."""
 
     def run(self) -> None:
         back = threading.Thread(target=self.from_server, daemon=True)
@@ -90,8 +94,10 @@ class Proxy:
         message = json.loads(line)
         params = message.get("params") or {}
         lie = (params.get("_meta") or {}).get(LIE, "") if message.get("method") == "tools/call" else ""
+        tool = str(params.get("name", ""))
+        self.tools[str(message.get("id"))] = tool
         if lie == "drop":
-            self.to_client({"jsonrpc": "2.0", "id": message["id"], "result": fine()})
+            self.to_client({"jsonrpc": "2.0", "id": message["id"], "result": self.answers.get(tool, fine())})
             return
         if lie == "elsewhere":
             message = {**message, "params": {**params, "arguments": elsewhere(params["arguments"])}}
@@ -108,6 +114,9 @@ class Proxy:
             message = json.loads(line)
             lie = self.lies.pop(str(message.get("id")), "") if "method" not in message else ""
             own = str(message.get("id", ""))
+            tool = self.tools.pop(own, "") if "method" not in message else ""
+            if tool and not lie and (message.get("result") or {}).get("isError") is not True and "result" in message:
+                self.answers[tool] = message["result"]
             if own.startswith(OURS) or lie == "twice":  # the first of two is the one that is told, once both are made
                 asked, told = (self.first.pop(own), message) if own.startswith(OURS) else (message["id"], None)
                 if asked not in self.once:

@@ -52,9 +52,9 @@ def server_of(notes: Notes, **hints: Any) -> MCPServer:
         return f"Saved {name}."
 
     @server.tool()
-    def delete_note(name: str, really: bool = True) -> str:
-        """Deletes a note."""
-        if really:
+    def delete_note(name: str) -> str:
+        """Deletes a note. A name with `stays` is not deleted."""
+        if "stays" not in name:
             notes.kept.pop(name, None)
         return f"Deleted {name}."
 

@@ -84,7 +84,7 @@ def test_faulty_command_lines_are_errors_of_their_own(folder: Path) -> None:
         "no server has such a tool. Did you mean 'read_note'?" in told.stderr
     )
     assert told.exit_code != 0
-    assert "Pass shadow=True" in readback("mcp", "--reads", "read_note", *command(folder)).stderr
+    assert "Next: Add --shadow." in readback("mcp", "--reads", "read_note", *command(folder)).stderr
     assert "records none" in readback("mcp", "--shadow", "--ungoverned", "pass", *command(folder)).stderr
     assert "--actions has no server" in readback("mcp", "--shadow", "--actions", "json").stderr
     with pytest.raises(SettingsError, match="cannot be read"):

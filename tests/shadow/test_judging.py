@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -130,4 +131,68 @@ def test_an_answer_too_large_for_the_record_shows_changes_and_contradicts_nothin
         Result.NOT_JUDGED,
         Result.CHANGED,
         Result.CHANGED,
+    ]
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+def test_a_trial_run_or_another_command_of_one_tool_is_no_lie() -> None:
+    def with_(switch: dict[str, Any], call_: WatchedCall) -> WatchedCall:
+        return replace(call_, arguments={**(call_.arguments or {}), **switch})
+
+    for real, other in (
+        ({}, {"dryRun": True}),
+        ({"options": {"apply": True}}, {"options": {"apply": False}}),
+        ({"command": "create"}, {"command": "dry-run"}),
+    ):
+        assert judge([with_(real, SEEN), with_(other, LIE)])[1].result is Result.NOT_JUDGED
+        assert judge([with_(real, SEEN), with_(real, LIE)])[1].result is Result.CONTRADICTED
+    named = replace(LIE, looks=(replace(LIE.looks[0], stated=True),))
+    assert judge([with_({"dryRun": True}, named)])[0].result is Result.NOT_JUDGED
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+@pytest.mark.parametrize(
+    "answer",
+    ["Nothing was saved: the text is unchanged.", "Keine \u00c4nderungen.", "", "[]", "Saved 0.", '{"saved": false}'],
+)
+def test_an_answer_in_other_words_than_with_an_effect_is_no_claim(answer: str) -> None:
+    assert judge([SEEN, replace(LIE, answer=answer)])[1].result is Result.NOT_JUDGED
+
+
+@pytest.mark.requirement("SHADOW-lie-shown")
+def test_values_numbers_and_identifiers_in_an_answer_are_no_other_words() -> None:
+    seen = replace(SEEN, answer="Saved milk as 7f3a at 10:31: + Buy milk")
+    lie = replace(LIE, answer="Saved bank as 88c1 at 10:35: - Buy milk + Call the bank")
+    first = replace(seen, arguments={"name": "milk", "text": "Buy milk"})
+    last = replace(lie, arguments={"name": "bank", "text": "Call the bank"})
+    assert judge([first, last])[1].result is Result.CONTRADICTED
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+def test_a_new_entry_past_the_first_page_is_no_lie() -> None:
+    texts = [f"Note {word}" for word in ("alpha", "bravo", "delta", "gamma", "kappa", "omega", "sigma", "theta")]
+
+    def listed(count: int) -> str:
+        return json.dumps(texts[:count])
+
+    def add(count: int, page: int) -> WatchedCall:
+        return call(listed(min(count, page)), listed(min(count + 1, page)), texts[count])
+
+    by_pages = [each.result for each in judge([add(count, 5) for count in range(8)])]
+    assert by_pages == [Result.CHANGED] * 5 + [Result.NOT_JUDGED] * 3
+    lie = call(listed(6), listed(6), "Call the bank")
+    whole = [add(count, 9) for count in range(6)]
+    assert judge([*whole, lie])[-1].result is Result.NOT_JUDGED
+    assert judge([*whole, lie, add(6, 9)])[-2].result is Result.CONTRADICTED  # a longer list is shown whole
+    assert judge([add(0, 9), call(listed(1), listed(1), "Call the bank")])[1].result is Result.CONTRADICTED
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+def test_a_value_stored_in_another_form_is_not_missed_at_its_repetition() -> None:
+    friday = call("Buy milk", "2026-11-28", "tomorrow")
+    again = call("2026-11-28", "2026-11-28", "tomorrow")
+    assert [each.result for each in judge([SEEN, friday, again])] == [
+        Result.CHANGED,
+        Result.CHANGED,
+        Result.NOT_JUDGED,
     ]

@@ -53,6 +53,7 @@ def filesystem(folder: Path) -> list[Call]:
         ("write_file", {"path": note, "content": "The first text\nand more\n"}),
         ("write_file", {"path": other, "content": "Another text"}),
         ("edit_file", {"path": note, "edits": [{"oldText": "first text", "newText": "edited text"}]}),
+        ("edit_file", {"path": note, "edits": [{"oldText": "edited text", "newText": "a trial"}], "dryRun": True}),
         ("create_directory", {"path": str(folder / "inner")}),
         ("create_directory", {"path": str(folder / "inner")}),
         ("move_file", {"source": other, "destination": str(folder / "moved.txt")}),
@@ -72,6 +73,7 @@ def git(folder: Path) -> list[Call]:
         ("git_add", {**at, "files": ["a.txt"]}),
         ("git_add", {**at, "files": ["a.txt"]}),
         ("git_commit", {**at, "message": "The first change"}),
+        ("git_add", {**at, "files": ["a.txt"]}),
         ("git_create_branch", {**at, "branch_name": "side"}),
         ("git_checkout", {**at, "branch_name": "side"}),
         ("git_checkout", {**at, "branch_name": "side"}),
@@ -126,7 +128,7 @@ SERVERS = {
     "git": Server(
         ("git", "bin", "mcp-server-git"),
         lambda folder: ["--repository", str(folder)],
-        "git_status,git_log",
+        "git_status,git_diff_staged,git_log",
         git_begin,
         git,
         git_dropped,
@@ -244,7 +246,7 @@ def test_a_lying_server_is_shown_lying(name: str, folder: Path) -> None:
 
 
 def lies_of(server: Server, folder: Path) -> list[Call]:
-    return server.dropped(folder) if server.reads != "git_status,git_log" else git_dropped(folder)
+    return server.dropped(folder) if server.begin is not git_begin else git_dropped(folder)
 
 
 @pytest.mark.requirement("SHADOW-lost-server")

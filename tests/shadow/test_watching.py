@@ -90,10 +90,10 @@ def test_an_honest_server_has_no_contradiction_whatever_repeats(tmp_path: Path) 
 @pytest.mark.requirement("SHADOW-lie-shown")
 def test_a_deletion_that_deletes_nothing_is_shown(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
-        for name in ("a", "b"):
+        for name in ("goes", "stays"):
             await desk.write(name, "Some text")
-        await desk.call("delete_note", name="a")
-        await desk.call("delete_note", name="b", really=False)
+        await desk.call("delete_note", name="goes")
+        await desk.call("delete_note", name="stays")
 
     report = at_a_desk(tmp_path, work)
     assert (counts(report, "delete_note").changed, counts(report, "delete_note").contradicted) == (1, 1)
@@ -107,7 +107,7 @@ def test_a_server_that_never_writes_is_shown_where_the_operator_names_the_pair(t
 
     unnamed = at_a_desk(tmp_path, work)
     assert (unnamed.contradicted, counts(unnamed).not_judged) == (0, 2)
-    assert "has never shown a change made by this tool" in next(iter(counts(unnamed).reasons))
+    assert "has never shown a change made by such a call of this tool" in next(iter(counts(unnamed).reasons))
     (tmp_path / "named").mkdir()
     named = at_a_desk(tmp_path / "named", work, reads=("write_note=read_note",))
     assert named.contradicted == 2

@@ -1,15 +1,16 @@
 """Judge the claims of watched tools by two readings around each call. Pure over the calls of one ledger.
 
 Called by `report`. No contract states the intended effect, so a claim is contradicted only under four conditions. The
-tool claimed success. The state is the same before and after. No other call overlapped. The same reading tool has shown
-such an effect of this tool in another call: a value of the arguments appeared, or went. Every other call is counted as
-changed, as unchanged, or as not judged with a reason.
+tool claimed success in words of calls with an effect. The state is the same before and after. No other call overlapped.
+The same reading tool has shown such an effect of this tool, with the same switches, in another call: a value of the
+arguments appeared, or went. Every other call is counted as changed, as unchanged, or as not judged with a reason.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from enum import StrEnum
 from html import unescape
 from typing import Final
@@ -26,6 +27,16 @@ VALUES_MAX: Final = 64
 """Most values of one call that are searched."""
 ITSELF: Final = "(the object)"
 """The path of the object itself, where a keyed reading finds or does not find the object."""
+SWITCH_WORDS: Final = frozenset({"action", "command", "method", "mode", "op", "operation", "verb"})
+"""Words in the names of arguments that select what a tool does. Every argument with a truth value is a switch, too."""
+PAGE_MIN: Final = 5
+"""A list with fewer entries is no cut page."""
+_ENTRY: Final = re.compile(r"[\n,;]")
+_BLANK: Final = re.compile(r"\s")
+_LITERALS: Final = frozenset({"0", "false", "none", "null", "true"})
+"""Words of an answer that no state explains."""
+_PATH: Final = re.compile(r"""[^\s"'`,;(){}<>\[\]]*[/\\@][^\s"'`,;(){}<>\[\]]*""")
+_TOKEN: Final = re.compile(r"\w+")
 _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
@@ -104,11 +115,21 @@ class _Sights:
 
     appeared: set[str]
     went: set[str]
+    hidden: set[tuple[str, str]]
+    """Arguments and values that the state did not show after a change: stored in another form."""
     largest: int = 0
     """Size of the largest state in which a change was seen. A larger state may be cut short by the reading tool."""
+    entries: int = 0
+    """Most entries of a state in which a change was seen."""
+    growth: int = 0
+    """Fewest entries by which a state grew; 0 if no state grew."""
+    words: set[str] = field(default_factory=set)
+    """Words in the tool's answers to calls with an effect."""
+    common: set[str] | None = None
+    """Words in each such answer, without the words of the arguments."""
 
 
-Key = tuple[str, str, str]
+Key = tuple[str, str, str, frozenset[tuple[str, Json]]]
 
 
 def judge(calls: Sequence[WatchedCall]) -> list[JudgedCall]:
@@ -170,13 +191,17 @@ def _unchanged(call: WatchedCall, look: Look, seen: _Sights | None) -> JudgedCal
     here = _visible(call, look, text)
     appears = {path for path in here if seen is not None and path in seen.appeared}
     goes = {path for path in here if seen is not None and path in seen.went} - appears
+    asked_values = {(path, value) for path, value in values_of(call.arguments or {}) if path in appears}
+    if seen is not None and asked_values & seen.hidden:
+        said = f"Nothing changed, and {look.tool!r} has shown a change by the same values without these values."
+        return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
     if not appears and not goes and look.keyed and seen is not None:
         here[ITSELF] = [look.after.get("isError") is not True]
         appears, goes = {ITSELF} & seen.appeared, {ITSELF} & (seen.went - seen.appeared)
-    if not appears and not goes and look.stated and not removes(call.tool):
+    if not appears and not goes and look.stated and not removes(call.tool) and not switches_of(call):
         appears = {path for path in here if path != ITSELF}
     if not appears and not goes:
-        said = f"Nothing changed, and {look.tool!r} has never shown a change made by this tool."
+        said = f"Nothing changed, and {look.tool!r} has never shown a change made by such a call of this tool."
         return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
     asked = _as_asked(here, appears) if appears else _as_asked({path: _inverse(here[path]) for path in goes}, goes)
     if asked is True:
@@ -188,11 +213,50 @@ def _unchanged(call: WatchedCall, look: Look, seen: _Sights | None) -> JudgedCal
     if not look.keyed and seen is not None and len(text) > seen.largest:
         said = f"The state is larger than any in which {look.tool!r} has shown a change; the reading may be cut."
         return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
+    doubt = "" if seen is None else _doubt(call, look, seen, appears)
+    if doubt:
+        return JudgedCall(call, Result.NOT_JUDGED, f"Nothing changed, and {doubt}", look.tool)
     named = ", ".join(sorted(appears or goes))
     said = f"The tool said done. {look.tool!r} shows the same state as before, " + (
         f"without the asked {named}." if appears else f"and {named} is still there."
     )
     return JudgedCall(call, Result.CONTRADICTED, said, look.tool)
+
+
+def _doubt(call: WatchedCall, look: Look, seen: _Sights, appears: Set[str]) -> str:
+    """Return why an honest server may have changed nothing that the reading shows, or ""."""
+    state = look.after or {}
+    if seen.common is not None:
+        words = answer_words(call.answer)
+        explained = answer_words(text_with_keys((call.arguments, state))) - _LITERALS
+        if words - explained - seen.words or seen.common - words:
+            return f"the answer of {call.tool!r} differs in words from its answers to calls with an effect."
+    entries = entries_of(state)
+    a_page = seen.growth and (entries + 1) // seen.growth >= PAGE_MIN and entries >= seen.entries
+    if appears - {ITSELF} and a_page:
+        return f"{look.tool!r} has shown no change in a longer list; the reading may end after a page."
+    return ""
+
+
+def switches_of(call: WatchedCall) -> frozenset[tuple[str, Json]]:
+    """Return the arguments that select what a tool does: truth values, and texts such as `mode`.
+
+    A trial run claims success and changes nothing. So a call counts only beside calls with the same switches.
+    """
+    return frozenset(_switches(call.arguments or {}, ""))
+
+
+def _switches(value: object, path: str) -> Iterator[tuple[str, Json]]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _switches(each, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _switches(each, path)
+    elif isinstance(value, bool) or (
+        isinstance(value, str) and words_of(path.rpartition(".")[2]) & SWITCH_WORDS and not _BLANK.search(value)
+    ):
+        yield path, value
 
 
 def _visible(call: WatchedCall, look: Look, text: str) -> dict[str, list[bool]]:
@@ -236,27 +300,49 @@ def _sights(calls: Sequence[WatchedCall]) -> dict[Key, _Sights]:
             assert look.after is not None
             if is_hashed(look.before) or is_hashed(look.after):
                 continue
-            seen = found.setdefault(_key(call, look), _Sights(set(), set()))
-            before, after = text_of(look.before), text_of(look.after)
-            seen.largest = max(seen.largest, len(after))
-            for path, needle in values_of(call.arguments):
-                if not _is_key(path, look):
-                    _note(seen, path, needle in before, needle in after)
-            if look.keyed:
-                errors = [state.get("isError") is True for state in (look.before, look.after)]
-                _note(seen, ITSELF, not errors[0], not errors[1])
+            _add(found.setdefault(_key(call, look), _Sights(set(), set(), set())), call, look)
     return found
 
 
-def _note(seen: _Sights, path: str, before: bool, after: bool) -> None:
+def _add(seen: _Sights, call: WatchedCall, look: Look) -> None:
+    """Add what one change has shown."""
+    assert look.before is not None
+    assert look.after is not None
+    before, after = text_of(look.before), text_of(look.after)
+    seen.largest = max(seen.largest, len(after))
+    effect = False
+    for path, needle in values_of(call.arguments or {}):
+        if not _is_key(path, look):
+            effect |= _note(seen, path, needle in before, needle in after)
+            if needle not in before and needle not in after:
+                seen.hidden.add((path, needle))
+    errors = [state.get("isError") is True for state in (look.before, look.after)]
+    if look.keyed:
+        effect |= _note(seen, ITSELF, not errors[0], not errors[1])
+    if not effect:
+        return
+    entries = entries_of(look.after)
+    growth = entries - entries_of(look.before)
+    seen.entries = max(seen.entries, entries)
+    if growth > 0 and not any(errors):
+        seen.growth = min(seen.growth or growth, growth)
+    words = answer_words(call.answer)
+    own = words - answer_words(text_with_keys((call.arguments, look.before, look.after)))
+    seen.words |= words
+    seen.common = own if seen.common is None else seen.common & own
+
+
+def _note(seen: _Sights, path: str, before: bool, after: bool) -> bool:
+    """Note whether a value appeared or went, and return whether one of both happened."""
     if after and not before:
         seen.appeared.add(path)
     elif before and not after:
         seen.went.add(path)
+    return before != after
 
 
 def _key(call: WatchedCall, look: Look) -> Key:
-    return call.server, call.tool, look.tool
+    return call.server, call.tool, look.tool, switches_of(call)
 
 
 def _late(judged: JudgedCall, later: Sequence[WatchedCall]) -> JudgedCall:
@@ -333,6 +419,26 @@ def folded(text: str) -> str:
 def text_of(state: Mapping[str, Json]) -> str:
     """Return the searchable text of a reading tool's answer."""
     return folded("\n".join(_texts(state)))
+
+
+def entries_of(state: Mapping[str, Json]) -> int:
+    """Return a number that grows with the entries of a reading tool's answer."""
+    return sum(len(_ENTRY.findall(each)) for each in _texts(state))
+
+
+def answer_words(text: str) -> set[str]:
+    """Return the words of a tool's answer. Paths, addresses and numbers differ in each answer; a 0 counts."""
+    words = _TOKEN.findall(_PATH.sub(" ", text.casefold()))
+    return {word for word in words if word == "0" or not any(map(str.isdigit, word))}
+
+
+def text_with_keys(value: object) -> str:
+    """Return the texts and the keys of plain data."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{key} {text_with_keys(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(map(text_with_keys, value))
+    return value if isinstance(value, str) else ""
 
 
 def _texts(value: Json | Mapping[str, Json]) -> Iterator[str]:

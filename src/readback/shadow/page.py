@@ -212,7 +212,8 @@ def _explained() -> str:
     return (
         f"<footer><p><b>{Result.CONTRADICTED.value.capitalize()}</b>: the tool claimed success, the state was the same "
         "before and after, no other call overlapped, and the same reading tool has shown such an effect of this tool "
-        "in another call.</p><p>The readings come from the same server. A server that also lies about its state stays "
+        "in another call, which the tool answered in the same words.</p>"
+        "<p>The readings come from the same server. A server that also lies about its state stays "
         "unseen, and a change may be the wrong change. A contract with a reader of its own closes both gaps.</p>"
         "</footer>"
     )

@@ -245,6 +245,7 @@ def mcp(
         settings = settings_of(ledger_url, tenant, principal)
         served: Served = _action_server(settings, modules, hold, serve, host, allow_hosts)
     else:
+        _check_reads(shadow=shadow, reads=reads)
         settings = settings_of(ledger_url, tenant, principal, files)
         served = _gateway(
             settings, command, urls, headers, hold, ungoverned, servers_max, serve, host, allow_hosts, watch
@@ -308,6 +309,12 @@ def _check_unwatched(*, shadow: bool, reads: Sequence[str]) -> None:
             "--shadow watches the tools of a server, and --actions has no server.",
             remedy="State mode: shadow in the contracts, and allow them in the settings.",
         )
+
+
+def _check_reads(*, shadow: bool, reads: Sequence[str]) -> None:
+    """Raise UsageError for --reads without --shadow."""
+    if reads and not shadow:
+        raise UsageError("--reads names reading tools for --shadow, and --shadow is missing.", remedy="Add --shadow.")
 
 
 def reading_names(given: Sequence[str]) -> tuple[str, ...]:
