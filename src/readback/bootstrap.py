@@ -384,9 +384,9 @@ def links() -> Links:
     return TemporaryLinks()
 
 
-def keep_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a file to the disk atomically, as `written_file` does. Raises StoreError."""
-    with written_file(path, private=private) as write:
+def keep_file(path: Path, data: bytes, *, private: bool = False, own: bool = False) -> None:
+    """Write a file to the disk atomically, as `written_file` does. Raises StoreError, UsageError."""
+    with written_file(path, private=private, own=own) as write:
         write(data)
 
 
@@ -400,13 +400,16 @@ def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
     return MontyEngine(lambda allow, limits: WorldHost(allow, limits, now_us))
 
 
-def written_file(path: Path, *, private: bool = False) -> AbstractContextManager[Callable[[bytes], object]]:
-    """Write a file piece by piece and atomically; a device or a pipe is written directly. Raises StoreError. `private`:
+def written_file(
+    path: Path, *, private: bool = False, own: bool = False
+) -> AbstractContextManager[Callable[[bytes], object]]:
+    """Write a file piece by piece and atomically; a device or a pipe is written directly. Raises StoreError, and
+    UsageError for a file of Readback's own or a database. `own`: the caller writes a file of Readback's own. `private`:
     a new file is readable by the owner alone, as the ledger is.
     """
     from readback.adapters.log.tiles_folder import written
 
-    return written(path, private=private)
+    return written(path, private=private, own=own)
 
 
 def kept_file(path: Path, bytes_max: int) -> bytes | None:

@@ -132,7 +132,7 @@ def test_a_report_of_nothing_is_refused(scenes: Scenes, tmp_path: Path, args: tu
 
 def test_a_file_that_cannot_be_written_is_named(scenes: Scenes, tmp_path: Path) -> None:
     found = report(scenes, scenes.ids["verified"], "-o", str(tmp_path / "none" / "page.html"))
-    assert found.exit_code == 2
+    assert found.exit_code == 6
     assert "cannot be written" in found.stderr
 
 

@@ -220,7 +220,7 @@ def test_a_process_that_goes_on_takes_up_the_key_that_followed(key: Path) -> Non
         assert rb._session.sealer.fault.code == "settings.signing-key"
         assert rb._session.sealing.authority is not None
         statement = state(rb._session.store, bootstrap.log_key(key), following_key, 1, rb._session.sealing.authority)
-        bootstrap.keep_file(bootstrap.rotations_of(key), statement)
+        bootstrap.keep_file(bootstrap.rotations_of(key), statement, own=True)
         bootstrap.take_over(key, beside)
         last = rb.run(stamp_note(text="c")).id
         assert rb._session.sealer.flush(60.0)

@@ -115,4 +115,4 @@ def save(path: Path, store: LedgerStore, state: FoldState, tenants: Sequence[str
     head = Head(FORMAT, first, state.position, last, sorted(tenants), by_tenant, sha256_hex(body))
     if not path.parent.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    keep_file(path, plain_bytes(head) + b"\n" + body, private=True)
+    keep_file(path, plain_bytes(head) + b"\n" + body, private=True, own=True)

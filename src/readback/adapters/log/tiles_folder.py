@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from readback.adapters.log.file_locks import held_folder
-from readback.contracts.documents.own_files import keep_folder
-from readback.errors import StoreError, StoreFullError, StoreLockedError, UsageError
+from readback.contracts.documents.own_files import keep_folder, refuse_path
+from readback.errors import OwnFileError, StoreError, StoreFullError, StoreLockedError, UsageError
 from readback.log.fault import LogFormatError
 
 BEING_WRITTEN: Final = ".being-written"
@@ -24,6 +24,7 @@ FULL: Final = frozenset({28, 122})
 """ENOSPC and EDQUOT."""
 
 
+_DATABASE: Final = b"SQLite format 3\0"
 _EMPTY: Final = "Name one that is empty, or not there; what was broken off has no checkpoint, and can be removed."
 
 
@@ -122,13 +123,16 @@ def put(place: Path, data: bytes, *, synced: bool = True) -> None:
 
 
 @contextmanager
-def written(place: Path, *, private: bool = False) -> Iterator[Callable[[bytes], object]]:
+def written(place: Path, *, private: bool = False, own: bool = False) -> Iterator[Callable[[bytes], object]]:
     """Write to a path named by the user, piece by piece.
 
     A file appears whole or not at all, also behind a link, with its old permissions. Devices and pipes are written to
-    and stay. Raises StoreError. `private`: a new file belongs to its owner alone, before the first byte.
+    and stay. `private`: a new file belongs to its owner alone, before the first byte. Raises StoreError, and UsageError
+    for a file of Readback's own, such as the ledger, and for a database. `own`: the caller writes such a file.
     """
     there = _there(place)
+    if not own:
+        _refuse_precious(place, there)
     if there is not None and not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):
         with _into(place) as write:
             yield write
@@ -152,6 +156,26 @@ def written(place: Path, *, private: bool = False) -> Iterator[Callable[[bytes],
     except BaseException:
         _forgotten(beside)
         raise
+
+
+def _refuse_precious(place: Path, there: os.stat_result | None) -> None:
+    """Raises UsageError where an output would replace the ledger, a key, settings or a contract."""
+    try:
+        refuse_path(str(place))
+        is_database = there is not None and stat.S_ISREG(there.st_mode) and _begins_as_database(place)
+    except OwnFileError:
+        said = f"{place} is one of Readback's own files, or leads to one, and is not overwritten."
+    except OSError:
+        return  # not readable: the writing reports the same fault
+    else:
+        said = f"{place} is a database, and is not overwritten." if is_database else ""
+    if said:
+        raise UsageError(said, remedy="Name another file.")
+
+
+def _begins_as_database(place: Path) -> bool:
+    with open(place, "rb") as file:
+        return file.read(len(_DATABASE)) == _DATABASE
 
 
 def _there(place: Path) -> os.stat_result | None:

@@ -134,13 +134,11 @@ def html(action: str, run_id: str, out: str, url: str | None, tenant: str | None
     if out == "-":
         sys.stdout.write(made)
         return 0
-    try:
-        Path(out).write_text(made, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{safe(out)} cannot be written: {safe(str(error))}.", remedy="Name a file in a folder that exists."
-        ) from error
-    note(f"Wrote {len(made.encode())} bytes to {safe(out)}.")
+    from readback import bootstrap
+
+    page = made.encode("utf-8", "backslashreplace")
+    bootstrap.keep_file(Path(out), page, private=True)  # the page quotes answers of tools
+    note(f"Wrote {len(page)} bytes to {safe(out)}.")
     return 0
 
 

@@ -202,7 +202,7 @@ def _rotated(path: Path, place: Path, url: str | None, *, as_json: bool) -> tupl
         finally:
             store.close()
         # A crash after this line leaves a new key that is introduced and not in place: the next run puts it there.
-        bootstrap.keep_file(place, before + statement)
+        bootstrap.keep_file(place, before + statement, own=True)
     bootstrap.take_over(path, beside)
     return old, new
 
