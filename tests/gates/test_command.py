@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from readback import __version__
+from readback import Reading, __version__, action
+from readback.assurance.recording import operation_of
 from readback.assurance.reports.document import document_bytes, document_of, open_document, schema_text
 from readback.assurance.results import GATES, GateResult, GatesReport, Standing
 from readback.cli.cli import Cli, main
@@ -279,6 +280,33 @@ def test_the_result_is_a_verified_entry_of_the_ledger_and_promotion_demands_it(
     other = written(gates_desk.folder, passing(checked))
     found = command("promote", other, "--contracts", gates_desk.file, "--json", code=1).json
     assert [each["code"] for each in found["refusals"]] == ["promote.unrecorded"]
+    sha256 = json.loads(Path(other).read_bytes())["sha256"]
+    with Readback.open(tenant="default") as rb:  # an agent's own contract under the name of the record
+        assert rb.run(forged()("gates", sha256, "", "passed", {}), operation=operation_of(sha256)).verified
+    found = command("promote", other, "--contracts", gates_desk.file, "--json", code=1).json
+    assert [each["code"] for each in found["refusals"]] == ["promote.unrecorded"]
+    assert "another contract of the same name" in found["refusals"][0]["message"]
+
+
+def forged() -> Any:
+    """A contract with the name and the arguments of the record, and without the file."""
+
+    def write(folder: str, sha256: str, content_sha256: str, standing: str, examined: dict[str, Any]) -> object:
+        return {"written": 1}
+
+    def read(folder: str, sha256: str, content_sha256: str, standing: str, examined: dict[str, Any]) -> Reading:
+        return Reading.of({"sha256": sha256})
+
+    made = action(
+        name="readback.gates_result",
+        kind="set",
+        side_effect="low_risk_internal",
+        target="gates-result/{requested.sha256}",
+        identity={"target": "authoritative.sha256", "tenant": "not_offered"},
+        ensure={"sha256": "authoritative.sha256 == requested.sha256"},
+    )(write)
+    made.read(source="itself", consistency="strong", independence="other_client", attributes=True)(read)
+    return made
 
 
 @pytest.mark.requirement("GATES-record")
@@ -360,3 +388,21 @@ def test_a_damaged_bundle_is_named_and_undetermined(command: Command, gates_desk
 def test_every_command_has_a_help_text() -> None:
     for name in COMMANDS:
         assert CliRunner().invoke(main, ["gates", name, "--help"]).exit_code == 0
+
+
+def test_a_place_that_is_no_folder_is_refused_before_the_gates(command: Command, gates_desk: Desk) -> None:
+    said = command("check", *inputs(gates_desk), "--out", gates_desk.file, code=2)
+    assert "cannot be made" in said.err
+    assert "--out" in said.err
+
+
+def test_proposals_replace_no_reasons_of_a_person(command: Command, gates_desk: Desk) -> None:
+    only = ("--only", "trace-replay,predicate-diff", "--no-record", "--out", "gates")
+    command("check", *inputs(gates_desk, LOOSER), *only, code=1)
+    place = Path("gates/acknowledgements.yaml")
+    first, *others = place.read_text(encoding="utf-8").split("\n  - ")
+    mine = "\n  - ".join([first, *others[:1]]).replace('reason: ""', 'reason: "By Ada."')
+    place.write_text(mine, encoding="utf-8")
+    command("check", *inputs(gates_desk, LOOSER), *only, "--acknowledge", place, code=1)
+    assert place.read_text(encoding="utf-8") == mine
+    assert 'reason: ""' in Path("gates/acknowledgements-2.yaml").read_text(encoding="utf-8")

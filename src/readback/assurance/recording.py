@@ -25,6 +25,7 @@ from readback.domain.verification.reading import Reading
 CONTRACT: Final = "readback.gates_result"
 RESULT: Final = "result.json"
 RECORD: Final = "record.json"
+OTHER_CONTRACT: Final = "The record was made under another contract of the same name."
 _SYSTEM: Final = "gates-folder"
 
 
@@ -111,10 +112,17 @@ def record_fault(bundle: Bundle, sha256: str) -> str:
     requested = request.get("requested") if isinstance(request, dict) else None
     if proposal.data.get("contract") != CONTRACT or not isinstance(requested, dict):
         return "The bundle is no record of a result of the gates."
+    if any(one.event.data.get("contract_hash", contract_hash()) != contract_hash() for one in bundle.entries):
+        return OTHER_CONTRACT
     if requested.get("sha256") != sha256:
         return "The bundle records another result."
     judged = [one.event.data.get("verdict") for one in bundle.entries if one.event.kind is EventKind.JUDGED]
     return "" if judged[-1:] == [Verdict.VERIFIED.value] else "The recorded result was not verified."
+
+
+def contract_hash() -> str:
+    """Return the hash of the recording contract. An action of another contract of this name is no record."""
+    return definition(b"").plan.contract.hash
 
 
 def recorded(client: Readback, sha256: str) -> Outcome | None:

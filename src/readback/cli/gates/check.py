@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -205,6 +206,9 @@ def _run(
     wanted = _listed("--format", formats, FORMATS)
     named = Named(contracts=(*modules, *files), **given)
     examined_logic = input_of(named, bare=bool(only) and frozenset(only) <= OF_THE_RELEASE)
+    folder = None if out is None else Path(out)
+    if folder is not None and os.path.lexists(folder):
+        _make(folder)  # a file of this name is told before the gates run
     acknowledged = load_acknowledgements(acknowledge, examined_logic.candidate, examined_logic.incumbent)
     with undisturbed(READING):
         report = run_gates(
@@ -215,10 +219,20 @@ def _run(
             package=__version__,
         )
     document = document_of(report, named.as_json())
-    if out is not None:
-        _write(Path(out), report, document, wanted, (url, records), as_json=as_json)
+    if folder is not None:
+        given_files = frozenset(map(os.path.realpath, acknowledge))
+        _write(folder, report, document, wanted, (url, records), given_files, as_json=as_json)
     _print(report, document, wanted, as_json=as_json)
     return report.standing.exit_code
+
+
+def _make(folder: Path) -> None:
+    """Make the folder of the reports. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        said = f"The folder {safe(folder)} cannot be made: {safe(str(error))}."
+        raise UsageError(said, remedy="Name another folder with --out.") from error
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -230,17 +244,20 @@ def _write(
     document: dict[str, Json],
     wanted: tuple[str, ...],
     ledger: tuple[str | None, bool],
+    acknowledged: frozenset[str],
     *,
     as_json: bool,
 ) -> None:
     content = document_bytes(document)
     url, records = ledger
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     bootstrap.keep_file(folder / RESULT, content)  # first: a ledger that fails loses no result
     made = _reports(report, wanted)
     proposed = proposed_file(each for gate in report.gates for each in gate.findings)
     if proposed:
-        made["acknowledgements.yaml"] = proposed.encode()
+        # A file of --acknowledge holds a person's reasons, and the proposals hold the missing ones alone.
+        names = chain(["acknowledgements.yaml"], (f"acknowledgements-{number}.yaml" for number in count(2)))
+        made[next(each for each in names if os.path.realpath(folder / each) not in acknowledged)] = proposed.encode()
     for name, data in made.items():
         bootstrap.keep_file(folder / name, data)
     if records:

@@ -79,18 +79,22 @@ def promote(
 
 def _unrecorded(url: str | None, sha256: str) -> list[Finding]:
     """Return the reasons against the record of the result."""
-    from readback.assurance.recording import recorded
+    from readback.assurance.recording import OTHER_CONTRACT, contract_hash, recorded
     from readback.client.client import Readback
+    from readback.engine.resume import fold
 
     try:
         with reading(settings_of(url)) as session:
             outcome = recorded(Readback(session), sha256)
+            action = None if outcome is None else fold(session.store.events(outcome.id))
     except StoreError as error:
         said = f"The ledger cannot be read, so the record of the result is not known: {error.message}"
         return [Finding("promotion", "promote.ledger", Standing.UNDETERMINED, said)]
     if outcome is None:
         said = "The ledger has no record of this result."
         return [Finding("promotion", "promote.unrecorded", Standing.FAILED, said)]
+    if action is None or action.contract_hash != contract_hash():
+        return [Finding("promotion", "promote.unrecorded", Standing.FAILED, OTHER_CONTRACT)]
     if not outcome.verified:
         said = f"The record {outcome.id} of this result is {outcome.state.value}."
         return [Finding("promotion", "promote.unverified", Standing.UNDETERMINED, said)]
