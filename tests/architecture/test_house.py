@@ -26,7 +26,7 @@ FRAGMENTS = (Path(__file__).parent / "fragments.txt").read_text(encoding="utf-8"
 # What a second adapter needs too belongs into the kit, or into a module that both import.
 ADAPTER_CODE_LINES = {
     "agent_framework": 158,
-    "claude_agent": 165,
+    "claude_agent": 175,
     "crewai": 96,
     "google_adk": 156,
     "langchain": 165,

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from readback.errors import UsageError
 from readback.frameworks.history import History, Turn
 from readback.frameworks.versions import check_version, of_framework
 from readback.kit import Corrections, Kit, Tool, ToolResult
@@ -51,7 +52,7 @@ class Governed:
 
         Args:
             kit: The open kit.
-            options: The agent's `ClaudeAgentOptions`. A path in `mcp_servers` stays ungoverned.
+            options: The agent's `ClaudeAgentOptions`. A path in `mcp_servers` is read when the agent is entered.
             corrections: How often the model may correct a final answer before the answer is replaced.
             server: The name of the MCP server with the kit's actions.
         """
@@ -65,9 +66,8 @@ class Governed:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        servers = self.options.mcp_servers
-        given = servers.items() if isinstance(servers, Mapping) else ()
-        attached = {name: await self._attached(name, config) for name, config in given}
+        given = _configured(self.options.mcp_servers)
+        attached = {name: await self._attached(name, config) for name, config in given.items()}
         own = self.kit.own_tools
         mine = sdk.create_sdk_mcp_server(self._server, tools=[self._served(self._server, tool) for tool in own])
         hooks = {event: list(matchers) for event, matchers in (self.options.hooks or {}).items()}
@@ -175,6 +175,19 @@ class Governed:
 
     def _warn(self, names: list[str]) -> None:
         self.kit.warn_ungoverned("Claude Agent SDK", [name for name in names if name not in self._tools])
+
+
+def _configured(servers: Any) -> Mapping[str, Any]:
+    """Return the servers of the options. A path or a JSON text has the servers under `mcpServers`."""
+    if isinstance(servers, Mapping):
+        return servers
+    text = str(servers)
+    try:
+        found = json.loads(text if text.lstrip().startswith("{") else Path(text).read_bytes())
+        return dict(found["mcpServers"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        remedy = 'Name a JSON file, or a JSON text, such as {"mcpServers": {}}.'
+        raise UsageError(f"`mcp_servers` has no servers: {error!r:.200}.", remedy=remedy) from error
 
 
 async def connected(stack: AsyncExitStack, config: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -145,8 +146,10 @@ def _options(url: str, setting: Setting) -> Any:
         "CLAUDE_CONFIG_DIR": str(_home()),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
+    file = shop.home() / "servers.json"
+    file.write_text(json.dumps({"mcpServers": servers} if setting.foreign == "mcp" else {}))
     return sdk.ClaudeAgentOptions(
-        mcp_servers=servers,
+        mcp_servers=file if setting.foreign == "mcp" and not setting.ungoverned else servers,
         allowed_tools=["mcp__book__enter", "mcp__look__peek"],
         tools=[],
         setting_sources=[],
