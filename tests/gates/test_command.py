@@ -406,3 +406,33 @@ def test_proposals_replace_no_reasons_of_a_person(command: Command, gates_desk: 
     command("check", *inputs(gates_desk, LOOSER), *only, "--acknowledge", place, code=1)
     assert place.read_text(encoding="utf-8") == mine
     assert 'reason: ""' in Path("gates/acknowledgements-2.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.requirement("GATES-capture")
+def test_a_corpus_without_some_of_its_bundles_or_with_copies_is_no_pass(command: Command, gates_desk: Desk) -> None:
+    command("capture", "--from", gates_desk.url, "--out", "corpus", code=0)
+    index = json.loads(Path("corpus/corpus.json").read_bytes())
+    bundles = sorted(each for each in Path("corpus").glob("*.json") if each.name != "corpus.json")
+    assert [each.stem for each in bundles] == sorted(index["actions"])
+    one = bundles[0].read_bytes()
+    Path("copies").mkdir()
+    for number in range(5):
+        Path("copies", f"{number}.json").write_bytes(one)
+    said = command("replay", gates_desk.file, "--history", "copies", code=3)
+    assert "has 1 of at least 5 actions" in said.out
+    for each in bundles[1:]:
+        each.unlink()
+    Path("corpus/corpus.json").write_text(json.dumps(index | {"actions": [bundles[0].stem], "refused": {"x": "lost"}}))
+    assert "not captured: lost" in command("replay", gates_desk.file, "--history", "corpus", code=3).out
+    Path("corpus/corpus.json").write_text(json.dumps(index))
+    assert "the bundle is missing" in command("replay", gates_desk.file, "--history", "corpus", code=3).out
+
+
+@pytest.mark.requirement("GATES-capture")
+def test_a_whole_cell_cannot_be_taken_out_of_a_corpus(command: Command, gates_desk: Desk) -> None:
+    command("capture", "--from", gates_desk.url, "--out", "corpus", code=0)
+    command("replay", gates_desk.file, "--history", "corpus", code=0)
+    for each in Path("corpus").glob("*.json"):
+        if b"refuted" in each.read_bytes() and each.name != "corpus.json":
+            each.unlink()
+    command("replay", gates_desk.file, "--history", "corpus", code=3)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
 
 import readback.bootstrap as bootstrap
 from readback.assurance.faults import GatesError, HistoryError
-from readback.assurance.history.recorded import Selection, ledger_url
+from readback.assurance.history.recorded import INDEX, INDEX_FORMAT, Selection, ledger_url
 from readback.assurance.history.verdicts import Cell
 from readback.audit.record.action import is_action
 from readback.audit.record.bundle import make_bundle
@@ -23,16 +22,15 @@ from readback.config import shown
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.ports.storage.store import LedgerStore, StoredProjection
 
-INDEX: Final = "corpus.json"
-INDEX_FORMAT: Final = "readback/gates-corpus/1"
-
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The result of a capture. `cells`: seen and written actions of each cell. `refused`: actions without a bundle."""
+    """The result of a capture. `actions`: the ids of the written bundles. `cells`: seen and written actions of each
+    cell. `refused`: actions without a bundle.
+    """
 
     folder: str
-    bundles: int
+    actions: tuple[str, ...]
     cells: Mapping[Cell, tuple[int, int]]
     refused: Mapping[str, str]
 
@@ -49,7 +47,18 @@ class Captured:
             }
             for cell, (seen, written) in sorted(self.cells.items(), key=lambda each: each[0].text())
         ]
-        return {"format": INDEX_FORMAT, "bundles": self.bundles, "cells": listed, "refused": dict(self.refused)}
+        return {
+            "format": INDEX_FORMAT,
+            "bundles": self.bundles,
+            "actions": [*self.actions],
+            "cells": listed,
+            "refused": dict(self.refused),
+        }
+
+    @property
+    def bundles(self) -> int:
+        """The number of written bundles."""
+        return len(self.actions)
 
 
 def capture(
@@ -72,6 +81,7 @@ def capture(
             raise HistoryError(f"The ledger {shown(ledger)!r} has no judged action.", remedy="Name another ledger.")
         folder.mkdir(parents=True, exist_ok=True)
         written: dict[Cell, int] = {}
+        actions: list[str] = []
         refused: dict[str, str] = {}
         for number, (cell, tenant, action_id) in enumerate(picked, 1):
             progress(number)
@@ -82,10 +92,11 @@ def capture(
                 continue
             bootstrap.keep_file(folder / f"{action_id}.json", data, private=True)
             written[cell] = written.get(cell, 0) + 1
+            actions.append(action_id)
     finally:
         store.close()
     cells = {cell: (many, written.get(cell, 0)) for cell, many in seen.items()}
-    found = Captured(str(folder), sum(written.values()), cells, refused)
+    found = Captured(str(folder), tuple(actions), cells, refused)
     bootstrap.keep_file(folder / INDEX, json_text(found.as_json(), indent=2).encode() + b"\n", private=True)
     return found
 

@@ -6,7 +6,7 @@ a `DamagedAction`, so a gate can name the action. Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 BATCH_ACTIONS: Final = 256
 SUFFIX: Final = ".json"
+INDEX: Final = "corpus.json"
+"""The name of a corpus' index, which names each captured action."""
+INDEX_FORMAT: Final = "readback/gates-corpus/1"
 _SCHEMES: Final = ("sqlite:", "postgresql:", "postgres:")
 _SQLITE_MARK: Final = b"SQLite format 3\x00"
 
@@ -86,11 +89,41 @@ def _limited(found: Iterator[Recorded], chosen: Selection) -> Iterator[Recorded]
 def _of_folder(folder: Path, chosen: Selection) -> Iterator[Recorded]:
     files = sorted(each for each in folder.rglob(f"*{SUFFIX}") if each.is_file())
     for file in files:
+        if file.name == INDEX:
+            yield from _missing(file, frozenset(files))
+    leaves: dict[tuple[str, str], tuple[str, ...]] = {}
+    for file in files:
         opened = _of_file(file)
+        if isinstance(opened, Bundle):
+            first = leaves.setdefault((opened.tenant, opened.action_id), opened.leaves)
+            if first is not opened.leaves:  # a copy is no further action
+                if first != opened.leaves:
+                    yield DamagedAction(file.name, f"Another bundle of action {opened.action_id} has other entries.")
+                continue
         if isinstance(opened, DamagedAction) or (
             opened is not None and chosen.fits(opened.tenant, opened.entries[0].event.at_us)
         ):
             yield opened
+
+
+def _missing(index: Path, files: Set[Path]) -> Iterator[DamagedAction]:
+    """Yield each action that a corpus names and does not hold, with the reason."""
+    try:
+        whole = parse_json(bootstrap.kept_file(index, BUNDLE_MAX_BYTES) or b"", bytes_max=BUNDLE_MAX_BYTES)
+    except ReadbackError as error:
+        yield DamagedAction(index.name, error.message)
+        return
+    if not isinstance(whole, dict) or whole.get("format") != INDEX_FORMAT:
+        return  # another file of this name
+    actions, refused = whole.get("actions"), whole.get("refused")
+    if not isinstance(actions, list) or not isinstance(refused, dict):
+        yield DamagedAction(index.name, "The index of the corpus does not name the captured actions.")
+        return
+    for each in actions:
+        if index.with_name(f"{each}{SUFFIX}") not in files:
+            yield DamagedAction(str(each), "The index of the corpus names this action, and the bundle is missing.")
+    for action_id, reason in refused.items():
+        yield DamagedAction(action_id, f"The action was not captured: {reason}")
 
 
 def _of_file(file: Path) -> Recorded | None:
