@@ -149,9 +149,10 @@ def _file_url(url: str) -> str:
 def _unserved(url: str) -> SettingsError:
     scheme = url.partition(":")[0]
     named = f"{shown(url)!r}, which is no URL" if "=" in scheme else f"{scheme!r} URLs"
+    by_path = f"Write sqlite:///{shown(url)} for a file. " if ":" not in url else ""
     return SettingsError(
         f"No ledger store supports {named}.",
-        remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database, or memory:.",
+        remedy=f"{by_path}Use sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database, or memory:.",
     )
 
 

@@ -210,7 +210,7 @@ WRONG = {
         ("ledger", "restore", "x", "--to", "new.db", "--accept-loss", "--reason", "x", "--who", "y"),
         5,
         "settings",
-        "No ledger store supports 'new.db' URLs",
+        "No ledger store supports 'new.db' URLs.\nNext: Write sqlite:///new.db for a file.",
         "Use sqlite:///",
     ),
     "no database named": Wrong(

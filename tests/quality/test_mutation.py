@@ -130,6 +130,9 @@ def test_recorded_actions_kill_the_mutants_that_would_have_judged_otherwise(tmp_
     found = json.loads(done.stdout)["contracts"][0]
     assert found["history"] == 3
     survived = {each["name"] for each in found["survivors"]}
+    path = url.removeprefix("sqlite:///")  # a path of the ledger is the same, as in `gates --history`
+    again = CliRunner().invoke(main, ["contracts", "test", "--mutate", str(file), "--history", path, "--json"])
+    assert again.stdout == done.stdout
     assert "drop:note" not in survived, "the action whose tool forgot the note would have been verified"
     assert "ignore identity:tenant" in survived, "no recorded action was of another tenant"
     assert done.exit_code == 1

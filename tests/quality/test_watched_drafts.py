@@ -187,6 +187,10 @@ def test_the_command_refuses_a_ledger_with_too_few_calls_and_an_unknown_tool(tmp
     few = CliRunner().invoke(main, ["contracts", "draft", "--from", url])
     assert few.exit_code == 2
     assert "No tool on record has 5 watched calls" in few.output
+    by_path = CliRunner().invoke(main, ["contracts", "draft", "--from", url.removeprefix("sqlite:///")])
+    assert (by_path.exit_code, by_path.output) == (few.exit_code, few.output)
+    address = CliRunner().invoke(main, ["contracts", "draft", "--url", "notes.example/mcp"])
+    assert (address.exit_code, "notes.example/mcp is no address." in address.output) == (2, True)
     named = CliRunner().invoke(main, ["contracts", "draft", "--from", url, "--tool", "set_status"])
     assert "'set_status' has 4 watched calls" in named.output
     unknown = CliRunner().invoke(main, ["contracts", "draft", "--from", url, "--tool", "close"])

@@ -43,6 +43,9 @@ def server_of(notes: Notes, **hints: Any) -> MCPServer:
         notes.entered.set()
         if notes.gate is not None:
             await notes.gate.wait()
+        if "half" in text:
+            notes.kept[name] = text
+            raise ValueError("The note is half written.")
         if "refused" in text:
             raise ValueError("The note is refused.")
         if "late" in text:

@@ -326,3 +326,13 @@ contracts:
     within: 50ms
     late_window: 0s
 """
+
+
+def test_a_reported_failure_with_a_changed_state_is_counted(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.write("milk", "A half note")
+        await desk.write("bank", "A refused note")
+
+    found = counts(at_a_desk(tmp_path, work))
+    assert (found.failed, found.failed_and_changed) == (2, 1)
+    assert found.as_json()["failures_with_a_change"] == 1

@@ -108,6 +108,11 @@ class JudgedCall:
     read: str = ""
     late: bool = False
 
+    @property
+    def failed_and_changed(self) -> bool:
+        """Whether the tool reported a failure, and the state changed: a repetition may act twice."""
+        return self.result is Result.FAILED and bool(self.read)
+
 
 @dataclass(slots=True)
 class _Sights:

@@ -108,6 +108,7 @@ _HEADS: Final = (
     "nothing changed: as asked already",
     "could not be judged",
     "reported failures",
+    "failures with a change",
     "no answer",
 )
 
@@ -130,7 +131,7 @@ def _row(each: ToolCounts) -> str:
     name = f"{each.server}__{each.tool}" if each.server else each.tool
     bad = f'<td class="bad">{each.contradicted}</td>' if each.contradicted else "<td>0</td>"
     numbers = (each.calls, each.claimed, each.changed)
-    rest = (each.unchanged, each.not_judged, each.failed, each.unanswered)
+    rest = (each.unchanged, each.not_judged, each.failed, each.failed_and_changed, each.unanswered)
     cells = "".join(f"<td>{number}</td>" for number in numbers)
     cells += bad + "".join(f"<td>{number}</td>" for number in rest)
     return f"<tr><td><code>{text(name)}</code></td>{cells}</tr>"

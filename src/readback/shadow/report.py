@@ -44,6 +44,8 @@ class ToolCounts:
     """Claimed successes without a result."""
     failed: int = 0
     """Calls with a reported failure."""
+    failed_and_changed: int = 0
+    """Calls with a reported failure and a changed state."""
     unanswered: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     """Why calls could not be judged."""
@@ -63,6 +65,7 @@ class ToolCounts:
             "as_asked_already": self.unchanged,
             "not_judged": self.not_judged,
             "reported_failures": self.failed,
+            "failures_with_a_change": self.failed_and_changed,
             "unanswered": self.unanswered,
             "reasons": dict[str, Json](self.reasons),
             "reading_tools": list(self.reads),
@@ -193,6 +196,7 @@ def _count(counts: ToolCounts, each: JudgedCall) -> None:
             counts.unchanged += 1
         case Result.FAILED:
             counts.failed += 1
+            counts.failed_and_changed += each.failed_and_changed
         case Result.NOT_JUDGED:
             if each.watched.answered and not each.watched.claims:
                 counts.failed += 1

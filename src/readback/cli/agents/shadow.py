@@ -206,5 +206,7 @@ def _tool_lines(each: ToolCounts) -> list[str]:
         f"{each.changed} changes seen, {each.contradicted} contradicted, {each.unchanged} as asked already, "
         f"{each.not_judged} not judged; {each.failed} reported failures, {each.unanswered} without an answer."
     ]
+    if each.failed_and_changed:
+        lines.append(f"  {each.failed_and_changed} x The tool reported a failure, and the state changed.")
     lines += [f"  {count} x {safe(why, REASON_MAX_CHARACTERS)}" for why, count in sorted(each.reasons.items())]
     return lines

@@ -98,11 +98,12 @@ def draft(
 def _watched(url: str, only: tuple[str, ...], out: Path | None) -> str:
     """Return a draft from the recorded calls of a ledger. Raises WatchedCallsError, NotFoundError, StoreError."""
     from readback import bootstrap
+    from readback.assurance.history.recorded import is_ledger, ledger_url
     from readback.assurance.watched.calls import calls
     from readback.assurance.watched.drafted import drafted
 
     _free(out)
-    store = bootstrap.store(url, read_only=True)
+    store = bootstrap.store(ledger_url(url) if is_ledger(url) else url, read_only=True)
     try:
         return drafted(calls(store, only), only)
     finally:

@@ -121,10 +121,11 @@ def _history(url: str | None, chosen: Mapping[str, FileContract]) -> dict[str, l
     if not url:
         return {}
     from readback import bootstrap
+    from readback.assurance.history.recorded import is_ledger, ledger_url
     from readback.assurance.watched.calls import bundles
 
     found: dict[str, list[Bundle]] = {}
-    store = bootstrap.store(url, read_only=True)
+    store = bootstrap.store(ledger_url(url) if is_ledger(url) else url, read_only=True)
     try:
         for name, bundle in bundles(store, chosen):
             found.setdefault(name, []).append(bundle)
