@@ -152,7 +152,8 @@ def _unserved(url: str) -> SettingsError:
     by_path = f"Write sqlite:///{shown(url)} for a file. " if ":" not in url else ""
     return SettingsError(
         f"No ledger store supports {named}.",
-        remedy=f"{by_path}Use sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database, or memory:.",
+        remedy=f"{by_path}Use sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database, "
+        "or memory:.",
     )
 
 

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from readback import Reading, __version__, action
 from readback.assurance.recording import operation_of
 from readback.assurance.reports.document import document_bytes, document_of, open_document, schema_text
-from readback.assurance.results import GATES, GateResult, GatesReport, Standing
+from readback.assurance.reports.github import summary
+from readback.assurance.results import GATES, Finding, GateResult, GatesReport, Place, Standing
 from readback.cli.cli import Cli, main
 from readback.cli.gates.group import COMMANDS
 from tests.gates.conftest import Desk
@@ -436,3 +437,12 @@ def test_a_whole_cell_cannot_be_taken_out_of_a_corpus(command: Command, gates_de
         if b"refuted" in each.read_bytes() and each.name != "corpus.json":
             each.unlink()
     command("replay", gates_desk.file, "--history", "corpus", code=3)
+
+
+def test_a_files_name_is_plain_text_in_the_summary() -> None:
+    place = Place("a|<img src=x>`\n::error::b.yaml", 1, 2)
+    finding = Finding("trace-replay", "replay.x", Standing.FAILED, "Changed.", place=place)
+    gate = GateResult("trace-replay", Standing.FAILED, (finding,))
+    text = summary(GatesReport(1, __version__, {}, "0" * 64, (gate,)))
+    assert "<img" not in text
+    assert not [each for each in text.splitlines() if each.startswith("::")]

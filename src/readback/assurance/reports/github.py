@@ -70,7 +70,8 @@ def _matrix(gate: GateResult) -> list[str]:
 
 
 def _line(finding: Finding) -> str:
-    where = "" if finding.place is None else f" ({finding.place.path}:{finding.place.line}:{finding.place.column})"
+    at = finding.place
+    where = "" if at is None else f" ({_plain(at.path)}:{at.line}:{at.column})"
     named = f"`{finding.contract}` " if finding.contract else ""
     return f"- **{finding.standing.value}** {named}{_plain(finding.message)}{where}"
 
