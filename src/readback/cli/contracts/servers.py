@@ -144,7 +144,7 @@ def told(toolbox: Toolbox) -> list[str]:
 
 def upstream_at(name: str, terms: ServerTerms) -> Upstream:
     """Return an unstarted server. Raises UsageError for an address of another kind."""
-    if terms.url and not terms.url.startswith(("http://", "https://")):
+    if isinstance(terms.url, str) and terms.url and not terms.url.startswith(("http://", "https://")):
         raise UsageError(f"{safe(terms.url)} is no address.", remedy="Write http://HOST:PORT/PATH or https://...")
     with of_extra("mcp", "Reading a server's tools"):
         from readback.gateway.gateway import upstream_of
