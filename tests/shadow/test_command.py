@@ -143,3 +143,11 @@ def test_show_and_list_tell_a_shadow_action_apart() -> None:
     [row] = json.loads(readback("list", "--json").stdout)
     assert (row["mode"], row["verdict"]) == ("shadow", "undetermined")
     assert "shadow" in readback("list").stdout
+
+
+@pytest.mark.requirement("SHADOW-command")
+def test_a_ledger_without_watched_calls_is_undetermined(folder: Path) -> None:
+    with Readback.open(f"sqlite:///{folder}/readback.db", tenant="default"):
+        pass
+    told = readback("shadow", "report", "--url", f"sqlite:///{folder}/readback.db")
+    assert (told.exit_code, "0 watched calls" in told.stdout) == (3, True)

@@ -128,7 +128,7 @@ def report(
     """Count, by tool: calls, claimed successes, seen changes, unchanged states, and calls that could not be judged.
 
     Contracts in shadow mode follow, with the words of the enforced mode. Exit code 0: no claimed success is
-    contradicted; 1: at least one is; 3: calls were watched, and none could be judged.
+    contradicted; 1: at least one is; 3: no call was watched, or none could be judged.
     """
     from readback.shadow.report import shadow_report
 
@@ -148,7 +148,8 @@ def _exit_code(found: ShadowReport) -> int:
     if found.contradicted:
         return EXIT_FAILED
     judged = sum(each.changed + each.unchanged + each.failed for each in found.tools)
-    return EXIT_UNDETERMINED if found.tools and not judged else EXIT_VERIFIED
+    nothing = not judged and (bool(found.tools) or not found.contracts)
+    return EXIT_UNDETERMINED if nothing else EXIT_VERIFIED
 
 
 def _write(found: ShadowReport, form: str, out: Path | None) -> None:
