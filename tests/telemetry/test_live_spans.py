@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from readback import AsyncReadback, Context, Readback, verified
 from readback.domain.tracing import names
+from readback.domain.tracing.attributes import TOOL_FORM, execution_of
 from readback.domain.tracing.trace_context import (
     TraceContext,
     execution_span_id,
@@ -350,10 +351,11 @@ def test_the_gateway_takes_a_clients_context_and_gives_the_server_the_executions
             ids = [stored.projection.action_id for stored in store.projections()]
             found = {each: action for each in ids if (action := fold(store.events(each))) is not None}
             for action in found.values():
-                assert action.context["origin"] == {
-                    "mcp.method.name": "tools/call",
-                    "mcp.protocol.version": "2026-07-28",
-                }
+                origin = {**action.context["origin"]}
+                form = origin.pop(TOOL_FORM, None)
+                assert (form is not None) is (action.contract == "enter")  # of a governed tool only
+                assert TOOL_FORM not in execution_of(action)
+                assert origin == {"mcp.method.name": "tools/call", "mcp.protocol.version": "2026-07-28"}
             traced = [each for each in found.values() if each.context["trace"]]
             assert {each.context["parent_span"] for each in traced} == {CALLER}
             parents = [f"00-{TRACE}-{execution_span_id(each.id, 1)}-01" for each in traced]
