@@ -61,6 +61,22 @@ class Depot:
         """A candidate with another text and the same verdicts."""
         return self.contract({"shipped": "authoritative.status in ['shipped']"}, "2")
 
+    def raising(self, error: BaseException) -> Any:
+        """A candidate whose predicate raises this error."""
+
+        def shipped(authoritative: Any) -> bool:
+            raise error
+
+        return self.contract({"shipped": shipped}, "2")
+
+    def waiting(self, end: threading.Event) -> Any:
+        """A candidate whose predicate does not end before the event."""
+
+        def shipped(authoritative: Any) -> bool:
+            return end.wait(60)
+
+        return self.contract({"shipped": shipped}, "2")
+
     @property
     def broken(self) -> Any:
         """A candidate whose predicate raises."""

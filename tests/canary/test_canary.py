@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from readback import Readback
+from readback.assurance.canary import follower as follower_module
 from readback.assurance.canary.control import start_canary, stop_canary
 from readback.assurance.canary.deciding import decide_by_candidate
 from readback.assurance.canary.follower import CanaryFollower
-from readback.assurance.canary.records import OWN, CanaryRecords, runs_of
+from readback.assurance.canary.records import OWN, CanaryRecords, CanaryState, runs_of
 from readback.assurance.canary.tally import CanaryVerdict, Comparison, problems, tally_of
 from readback.assurance.canary.terms import (
     CanaryRunningError,
@@ -137,6 +139,44 @@ def test_a_canary_stops_itself_where_the_candidate_breaks(rb: Readback, depot: D
     follower = follow(rb, depot.broken, depot)
     assert (follower.done.stopped, follower.done.asked) == ("errors", 1)
     assert all(each.verified for each in told), "the candidate's error reaches no caller"
+
+
+class OwnEnd(BaseException):
+    """No exception of Python's own."""
+
+
+@pytest.mark.requirement("CANARY-stop")
+@pytest.mark.parametrize("error", [SystemExit(3), MemoryError(), OwnEnd(), NotImplementedError()], ids=repr)
+def test_whatever_a_candidate_raises_is_an_error_of_the_candidate(
+    rb: Readback, depot: Depot, error: BaseException
+) -> None:
+    candidate = depot.raising(error)
+    start_canary(session_of(rb), plans(candidate), plans(depot.incumbent))
+    ship(rb, depot, "o-1", "o-2")
+    assert follow(rb, candidate, depot).done.stopped == "errors"
+
+
+@pytest.mark.requirement("CANARY-stop")
+def test_a_canary_is_stopped_where_the_candidate_does_not_end(
+    rb: Readback, depot: Depot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower_module, "ASK_MAX_S", 0.01)
+    end, stop = threading.Event(), CanaryRecords.stop
+
+    def stopped(records: CanaryRecords, state: CanaryState, reason: str) -> CanaryState:
+        found = stop(records, state, reason)
+        end.set()
+        return found
+
+    monkeypatch.setattr(CanaryRecords, "stop", stopped)
+    candidate = depot.waiting(end)
+    start_canary(session_of(rb), plans(candidate), plans(depot.incumbent))
+    ship(rb, depot, "o-1", "o-2")
+    follower = follow(rb, candidate, depot)
+    assert (follower.done.stopped, follower.done.asked) == ("too slow", 1), "the second is not asked"
+    state = CanaryRecords(session_of(rb)).state()
+    assert state is not None
+    assert (state.running, state.reason) == (False, "too slow")
 
 
 @pytest.mark.requirement("CANARY-stop")

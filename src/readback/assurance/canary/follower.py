@@ -8,7 +8,8 @@ process at a time follows, by a lease.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Final
@@ -31,6 +32,9 @@ US: Final = 1_000_000
 LEASE_US: Final = 60 * US
 PIECE: Final = 64
 POLL_S: Final = 1.0
+ASK_MAX_S: Final = 30.0
+"""Most seconds for one entry. Then the canary is stopped, since a thread with an endless loop cannot be ended."""
+TOO_SLOW: Final = "too slow"
 POSITION: Final = "canary"
 """The beginning of a position's name. No subscriber has the name, since a subscriber's name has no colon."""
 Plans = Mapping[str, CompiledContract]
@@ -76,6 +80,8 @@ class CanaryFollower:
         self._warn, self._poll_s = warn, poll_s
         self._tallies: dict[str, Tally] = {}
         self._warned: set[str] = set()
+        self._given_up: set[str] = set()
+        """The canaries with an entry beyond `ASK_MAX_S`."""
         self._finishing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -134,7 +140,7 @@ class CanaryFollower:
                 for stored in piece:
                     if self._entry(state, stored):
                         at = self._move(at, stored.seq)
-                        if self._stops(state, self._tallies[state.id]):
+                        if state.id in self._given_up or self._stops(state, self._tallies[state.id]):
                             return
                 if piece and piece[-1].seq > at.after_seq:
                     at = self._move(at, piece[-1].seq)
@@ -148,7 +154,8 @@ class CanaryFollower:
         asked = self._asked(state, stored)
         if asked is None:
             return False
-        verdict = ask(self._session.store, asked, self._tables(), self._session.runtime.now_us)
+        with self._limited(state):
+            verdict = ask(self._session.store, asked, self._tables(), self._session.runtime.now_us)
         outcome = self._records.write(state.id, verdict)
         if outcome.replayed:  # asked before a crash: the record is the first one
             self._tallies = {state.id: tally_of(self._records.verdicts(state.id))}
@@ -156,6 +163,25 @@ class CanaryFollower:
             self._tallies[state.id] = self._tallies[state.id].with_verdict(verdict)
         self.done.asked += 1
         return True
+
+    @contextmanager
+    def _limited(self, state: CanaryState) -> Iterator[None]:
+        """Stop the canary from another thread after `ASK_MAX_S`."""
+        timer = threading.Timer(ASK_MAX_S, self._give_up, (state,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _give_up(self, state: CanaryState) -> None:
+        self._given_up.add(state.id)
+        try:
+            self._records.stop(state, TOO_SLOW)
+            self.done.stopped = TOO_SLOW
+        except ReadbackError as error:
+            self._trouble(error)
 
     def _asked(self, state: CanaryState, stored: StoredEvent) -> Asked | None:
         found = self._session.store.projection(stored.action_id)

@@ -24,8 +24,6 @@ from readback.ports.storage.store import LedgerStore, StoredEvent
 
 SETTLED: Final = TERMINAL | {State.UNKNOWN}
 ERROR_MAX_CHARACTERS: Final = 300
-_BROKEN: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors of a version's own terms. The engine turns an error of a predicate into an undetermined truth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,9 @@ def _judged(bundle: Bundle, plan: CompiledContract, version: int) -> ReplayedJud
         found = replay(bundle, plan)
     except ReadbackError as error:
         return error.message[:ERROR_MAX_CHARACTERS]
-    except _BROKEN as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # tidy: boundary -- the terms of a version are its author's code
         return f"{type(error).__name__}: {error}"[:ERROR_MAX_CHARACTERS]
     return next((each for each in found.judgements if each.version == version), "The entry holds no judgement.")
 
