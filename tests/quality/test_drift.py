@@ -100,6 +100,7 @@ def test_an_unchanged_source_has_no_drift(orders: Path) -> None:
     found = drifted(str(file), "--from", url)
     assert (found["standing"], lines(found)) == ("passed", {})
     assert found["contracts"][0]["compared"]["field"] == 6
+    assert drifted(str(file), "--from", url.removeprefix("sqlite:///")) == found
 
 
 ALTERED = [

@@ -10,6 +10,7 @@ from readback import bootstrap
 from readback.agent_errors import UpstreamLostError
 from readback.assurance.drift.checking import drift_of
 from readback.assurance.drift.findings import Change, ContractDrift, Drift
+from readback.assurance.history.recorded import is_ledger, ledger_url
 from readback.assurance.results import Standing, worst
 from readback.assurance.watched.calls import WatchedCall, calls
 from readback.canon import Json
@@ -57,7 +58,8 @@ def drift(
     server gave no answer, or no verified use is on record; 5: the files are
     refused.
     """
-    settings = settings_of(url=ledger, modules=files)
+    url_of_ledger = ledger_url(ledger) if ledger and is_ledger(ledger) else ledger
+    settings = settings_of(url=url_of_ledger, modules=files)
     loaded = _loaded(settings)
     for name in only:
         if name not in loaded.contracts:
