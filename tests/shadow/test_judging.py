@@ -89,6 +89,16 @@ def test_a_later_reading_withdraws_and_a_repetition_does_not() -> None:
     assert judge([SEEN, LIE, again, shows])[1].result is Result.CONTRADICTED
 
 
+@pytest.mark.requirement("SHADOW-late", "SHADOW-no-false-alarm")
+def test_the_last_call_of_a_tool_seen_to_act_later_is_not_judged_before_a_later_reading() -> None:
+    shows = call("Buy milk Call the bank", "Buy milk Call the bank Buy bread", "Buy bread")
+    last = call("Buy milk Call the bank Buy bread", "Buy milk Call the bank Buy bread", "Pay the rent")
+    assert judge([SEEN, LIE, shows, last])[3].result is Result.NOT_JUDGED
+    next_one = call("Buy milk Call the bank Buy bread", "Buy milk Call the bank Buy bread Sleep", "Sleep")
+    assert judge([SEEN, LIE, shows, last, next_one])[3].result is Result.CONTRADICTED, "a later reading shows nothing"
+    assert judge([SEEN, shows, last])[2].result is Result.CONTRADICTED, "the tool has never acted later"
+
+
 @pytest.mark.requirement("SHADOW-lie-shown")
 def test_a_named_pair_needs_no_earlier_effect_except_for_a_removal() -> None:
     named = replace(LIE, looks=(replace(LIE.looks[0], stated=True),))

@@ -141,7 +141,9 @@ def judge(calls: Sequence[WatchedCall]) -> list[JudgedCall]:
     """Return the result of each call, in the order of the calls."""
     sights = _sights(calls)
     judged = [_judged(call, sights) for call in calls]
-    return [_late(each, calls[place + 1 :]) for place, each in enumerate(judged)]
+    judged = [_late(each, calls[place + 1 :]) for place, each in enumerate(judged)]
+    late = {(each.watched.server, each.watched.tool, each.read) for each in judged if each.late}
+    return [_open(each, calls[place + 1 :], late) for place, each in enumerate(judged)]
 
 
 def _judged(call: WatchedCall, sights: Mapping[Key, _Sights]) -> JudgedCall:
@@ -367,6 +369,19 @@ def _late(judged: JudgedCall, later: Sequence[WatchedCall]) -> JudgedCall:
         if other.tool == call.tool and other.arguments == call.arguments:
             break  # a repetition: what is seen from here on may be its effect
     return judged
+
+
+def _open(judged: JudgedCall, later: Sequence[WatchedCall], late: Set[tuple[str, str, str]]) -> JudgedCall:
+    """Withdraw a contradiction of a tool with a late effect in another call, as long as no later reading is there."""
+    call = judged.watched
+    if judged.result is not Result.CONTRADICTED or (call.server, call.tool, judged.read) not in late:
+        return judged
+    read = next(each for each in call.looks if each.tool == judged.read)
+    looks = (each for other in later if other.server == call.server for each in other.looks)
+    if any(each.tool == read.tool and each.arguments == read.arguments and each.before is not None for each in looks):
+        return judged
+    said = f"Nothing changed yet. In another call the effect of {call.tool!r} came after the reading."
+    return JudgedCall(call, Result.NOT_JUDGED, said, read.tool)
 
 
 def is_hashed(state: Mapping[str, Json]) -> bool:
