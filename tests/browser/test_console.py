@@ -108,6 +108,28 @@ def test_hostile_output_of_a_tool_runs_nothing(site: Site) -> None:
 
 
 @pytest.mark.requirement("CONSOLE-live")
+def test_a_page_follows_changes_even_where_the_script_for_it_comes_last(site: Site) -> None:
+    page = site.page(site.context())
+    held: list[Route] = []
+    others: list[str] = []
+
+    def go_on(sent: Any = None) -> None:
+        if sent is not None and "console.js" in sent.url:
+            others.append(sent.url)
+        if held and others:
+            held.pop().continue_()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+        go_on()
+
+    page.route("**/assets/hx-sse.min.js", hold)
+    page.on("requestfinished", go_on)
+    with page.expect_request("**/live?*"):
+        page.goto(f"{site.url}/actions", wait_until="commit")
+
+
+@pytest.mark.requirement("CONSOLE-live")
 def test_a_change_reaches_an_open_page_and_the_reader_keeps_the_place(site: Site) -> None:
     context, path = site.context(), f"/actions/{site.ids['approval']}"
     page = opened(site, context, path)

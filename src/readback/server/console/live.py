@@ -64,6 +64,8 @@ class LiveFeed:
         if self._task is None or self._task.done():
             self._position = last
             self._task = asyncio.create_task(self._follow())
+        elif self._position > last and here.tenant in await asyncio.to_thread(self._tenants, last, self._position):
+            here.changed.set()  # the task has passed entries while this listener joined
         try:
             yield b"retry: 2000\n\n"
             while not stopping.is_set():
