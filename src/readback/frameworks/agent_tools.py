@@ -1,4 +1,4 @@
-"""The tools of an agent: which tool of a call a kit governs, and one warning for each tool that no contract governs.
+"""The tools of an agent: the governed tool of a call, and one warning for each tool without a contract.
 
 An adapter says how its framework describes a tool. The framework's own tool is not changed.
 """
@@ -31,7 +31,7 @@ class AgentTools:
         self._known: dict[str, tuple[object, Definition | None, Tool | None]] = {}
 
     def governed(self, name: str, tool: Any) -> Tool | None:
-        """Return the governed tool of a call. A foreign tool is governed at its first call, with its own schema.
+        """Return the governed tool of a call. A foreign tool is governed at the first call, with the tool's own schema.
 
         None for a tool without a contract, with a warning, and for no tool.
         """
@@ -54,7 +54,7 @@ class AgentTools:
         return governed
 
     def warn(self, tools: Iterable[Any]) -> None:
-        """Warn once of each tool without a contract. A tool is its name, or has one."""
+        """Warn once of each tool without a contract. `tools`: names, or tools with a name."""
         self._kit.warn_ungoverned(self._framework, [name_of(each) for each in tools])
 
 

@@ -1,6 +1,6 @@
 """A conversation as adapters read it: tool calls, their results, and the place of each call.
 
-`kit.operation` names a call by the results that the model had been shown, and by the position among equal calls of one
+`kit.operation` names a call by the results shown to the model so far, and by the position among equal calls of a
 message. Each framework stores its conversation in types of its own. An adapter passes the calls and results to
 `History` in their order, or begins the calls of a `Turn` as the framework makes them.
 """
@@ -17,7 +17,7 @@ from readback.kit import Kit, ShownCall, Tool
 CALLS_MAX: Final = 4_096
 """Calls with a remembered place or action."""
 Place = dict[str, Any]
-"""The arguments of `kit.operation` that place a call in its conversation."""
+"""The arguments of `kit.operation` for the place of a call in a conversation."""
 
 
 class History:
@@ -58,7 +58,7 @@ class History:
         self._since[call_id] = name
 
     def add_result(self, call_id: str, text: str, action: str = "") -> None:
-        """Add the result that the model was shown, with its action. A result without a call was not shown."""
+        """Add a result shown to the model, with the action behind it. A result without a call was not shown."""
         if action:
             self.actions.append(action)
         if call_id in self._calls:
@@ -70,9 +70,9 @@ class History:
         return self._calls.get(call_id)
 
     def place(self, call_id: str) -> Place:
-        """Return the place of a call: what the model had been shown, and the position among equal calls.
+        """Return the place of a call: the results shown to the model, and the position among equal calls.
 
-        The latest message with the call counts. A call that the history does not have is named by its id.
+        The latest message with the call counts. A call outside the history is named by the call's id.
         """
         if call_id not in self._messages:
             return {"call_id": call_id}
@@ -96,10 +96,10 @@ class History:
 
 
 class Turn:
-    """What the model had been shown at its turn, and the calls begun since then. Threads share a turn.
+    """The results shown to the model before a turn, and the calls begun since then. Threads share a turn.
 
-    For a framework that makes the calls of a message without showing the message. Where call ids are unique, the own
-    earlier result of a call that is made again does not count.
+    For a framework without a view of the message behind a call. Where call ids are unique, a repeated call does not
+    count its own earlier result.
 
     Example:
         >>> turn = Turn()
@@ -114,7 +114,7 @@ class Turn:
         self._lock = Lock()
 
     def begin(self, name: str, arguments: Any, call_id: str = "") -> Place:
-        """Begin a call, and return its place. A call with the id of a begun call is that call."""
+        """Begin a call, and return the place. A call with the id of a begun call is the same call."""
         call = ShownCall(name, arguments)
         with self._lock:
             ids = [each for each, begun in self._begun if _same(begun, call)]
@@ -125,7 +125,7 @@ class Turn:
             return {"shown": shown, "ordinal": ids.index(call_id) if call_id else len(ids) - 1}
 
     def end(self, call_id: str, text: str | None = None) -> None:
-        """End a call with the text that the model is shown; without a text the call was not made."""
+        """End a call with the text for the model; without a text the call was not made."""
         with self._lock:
             ended = [each for each in self._begun if each[0] == call_id]
             self._begun = [each for each in self._begun if each[0] != call_id]
@@ -134,12 +134,12 @@ class Turn:
 
 
 class RecentCalls:
-    """The places of recent calls and the actions behind them, so that a final check knows the actions of its turn.
+    """The places of recent calls and the actions behind the calls. A final check reads the actions of a turn here.
 
-    For a framework that shows the history with the model's turn, and not with each call.
+    For a framework with the history at the model's turn only, and not at each call.
 
     Args:
-        kit: The open kit. Its current run counts where a method names none.
+        kit: The open kit. The kit's current run counts where a method names no run.
 
     Example:
         >>> from readback.kit import Kit
@@ -164,7 +164,7 @@ class RecentCalls:
         _forget(self._places)
 
     async def operation(self, tool: Tool, arguments: Any, call_id: str) -> str | None:
-        """Return the name of a call's operation. A call that is not known here is named by its id."""
+        """Return the name of a call's operation. An unknown call is named by the call's id."""
         place = self._places.get((self._kit.current_run, call_id), {"call_id": call_id})
         return await self._kit.aoperation(tool, arguments, **place)
 
@@ -176,7 +176,7 @@ class RecentCalls:
     def about(self, history: History, run: str = "") -> list[str] | None:
         """Return the actions of the kit's tools since the person's last message.
 
-        None where a call is not known here: then the whole run counts.
+        None where a call is unknown here: then the whole run counts.
         """
         known = run or self._kit.current_run
         found = [self._actions.get((known, each)) for each in history.since_person(self._kit.tools)]
@@ -188,7 +188,7 @@ def _same(one: ShownCall, other: ShownCall) -> bool:
 
 
 def _read(arguments: Any) -> Any:
-    """Return the arguments in a JSON text. A text that cannot be read stays as it is."""
+    """Return the arguments in a JSON text. An unreadable text stays unchanged."""
     if not isinstance(arguments, str):
         return arguments
     try:

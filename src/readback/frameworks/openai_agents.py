@@ -82,13 +82,13 @@ class _Governor:
         return made
 
     def checked_by_name(self, provider: ModelProvider) -> ModelProvider:
-        """Return a copy of a provider that checks the models which it makes from names."""
+        """Return a copy of a provider. The copy checks every model made from a name."""
         made: Any = copy.copy(provider)
         made.get_model = lambda name: self.checked(provider.get_model(name))
         return made
 
     async def take_up(self, state: Any) -> None:
-        """Before a paused run resumes, find the place of its calls, and cancel the actions that the person rejected."""
+        """Before a paused run resumes, find the place of its calls, and cancel the actions rejected by the person."""
         stored = state.to_json()
         turn = stored["model_responses"][-1]["output"] if stored["model_responses"] else []
         ids = {_get(each, "call_id") for each in turn} - {None}
