@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+from typing import Any
 
 import pytest
 
 from readback.bootstrap import store as open_store
+from readback.drivers.driver_sync import SyncDriver
 from readback.engine.resume import fold
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, Answer, Desk
@@ -142,6 +144,24 @@ def test_a_worker_of_another_process_answers_who_waits(real: Desk) -> None:
     assert answer.json["verified"]
     worker.send_signal(signal.SIGTERM)
     assert ends(worker)[0] == 0
+
+
+@pytest.mark.requirement("SUBMIT-durable")
+@pytest.mark.parametrize("known", [False, True])
+def test_an_interruption_right_after_the_commit_names_the_action_that_is_on_record(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    drive, driven = SyncDriver.drive, list[object]()
+
+    def interrupted(driver: SyncDriver, *given: Any) -> object:
+        driven.append(drive(driver, *given))
+        if len(driven) == 1:  # the commit is durable, and the command does not have the answer yet
+            raise KeyboardInterrupt
+        return driven[-1]
+
+    monkeypatch.setattr(SyncDriver, "drive", interrupted)
+    answer = left(desk, *(HERE if known else ()), code=3)
+    assert f"{driven[0]} as proposed:" in answer.err
 
 
 def test_who_is_interrupted_while_he_waits_leaves_it_to_the_workers(real: Desk) -> None:

@@ -79,7 +79,7 @@ def submit(
             ticket = coordinator.ActionHandle()
             driver = SyncDriver(session.store, session.runtime, session.courier)
             try:
-                work = submitting.submit(session, asked, arguments, operation, goal, step, ())
+                work = submitting.submit(session, asked, arguments, operation, goal, step, (), named=ticket.hear)
                 told = driver.drive(work)
                 assert isinstance(told, str)
                 ticket.action_id = told

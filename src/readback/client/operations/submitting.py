@@ -6,7 +6,7 @@ name is known, a worker with the contract checks later, and an invalid request e
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.client.operations import claiming
@@ -14,7 +14,7 @@ from readback.client.operations.claiming import Upon
 from readback.client.proposal import Proposal
 from readback.client.session import Session, check_id, check_step
 from readback.engine.compiled_contract import CallerContext, Request
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import ClockResult, Effect, EffectResult
 from readback.engine.run_result import Completed
 from readback.engine.stages.submit import Submission, submit_named
 from readback.errors import ArgumentError, OversizeError, ProposalError
@@ -29,8 +29,12 @@ def submit(
     step: str,
     upon: Iterable[Upon] | Upon,
     run: str | None = None,
+    named: Callable[[ClockResult], None] | None = None,
 ) -> Generator[Effect, EffectResult, str]:
-    """Submit, and return the id of this or of the earlier request. Raises InputError before anything is recorded."""
+    """Submit, and return the id of this or of the earlier request. Raises InputError before anything is recorded.
+
+    `named` receives the id of a new request before the commit.
+    """
     scope = s.scope_of(run)
     claims = () if upon == () else claiming.upon_ids(s, upon)
     if isinstance(asked, Proposal):
@@ -38,28 +42,30 @@ def submit(
             raise ProposalError(
                 "A proposal already has its arguments.", remedy="Pass arguments only with a contract's name."
             )
-        return _proposed(s, scope, s.request(asked, operation, intended, step, claims))
+        return _proposed(s, scope, s.request(asked, operation, intended, step, claims), named)
     s.check_open()
     check_id("contract", asked, ProposalError)
     check_step(step)
     given = _object("arguments", arguments or {})
     goal = None if intended is None else _object("intended", intended)
-    named = operation or ""
+    known_as = operation or ""
     plan = s.plan_of(asked)
     if plan is not None and plan.bind is not None:
         bound, requested = plan.bind(given)
-        return _proposed(s, scope, Request(plan, bound, requested, named, goal, step, upon=claims))
+        return _proposed(s, scope, Request(plan, bound, requested, known_as, goal, step, upon=claims), named)
     if operation is None:
         raise ProposalError(
             f"The contract {asked!r} is not loaded here, so the operation must be named.",
             remedy="Pass operation='...', the same for every repetition of the same intent.",
         )
     check_id("operation", operation, ProposalError)
-    return submit_named(Submission(asked, given, named, goal, step, claims), scope, s.engine.limits)
+    return submit_named(Submission(asked, given, known_as, goal, step, claims), scope, s.engine.limits, named)
 
 
-def _proposed(s: Session, scope: CallerContext, request: Request) -> Generator[Effect, EffectResult, str]:
-    ended = yield from s.engine.submit(request, scope)
+def _proposed(
+    s: Session, scope: CallerContext, request: Request, named: Callable[[ClockResult], None] | None
+) -> Generator[Effect, EffectResult, str]:
+    ended = yield from s.engine.submit(request, scope, named)
     return ended.run.action.id if isinstance(ended, Completed) else ended.action_id
 
 

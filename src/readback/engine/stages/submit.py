@@ -8,7 +8,7 @@ one action, regardless of how often and where it is requested.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
@@ -101,15 +101,22 @@ def unadmitted(action: Action) -> bool:
 
 
 def submit_named(
-    asked: Submission, scope: CallerContext, limits: Limits | None
+    asked: Submission,
+    scope: CallerContext,
+    limits: Limits | None,
+    named: Callable[[ClockResult], None] | None = None,
 ) -> Generator[Effect, EffectResult, str]:
     """Return the id of the action, durable and due now, or of the existing action of this operation.
+
+    `named` receives the id of a new action before the commit.
 
     Raises PayloadConflictError, a limit's error or StoreError; then nothing was submitted.
     """
     check(None, scope)
     begun = yield GetClock(fresh=True)
     assert isinstance(begun, ClockResult)
+    if named is not None:
+        named(begun)
     found = yield LoadKey(scope.tenant, key_hash(scope.tenant, asked.contract, asked.operation))
     assert isinstance(found, KeyFound)
     replaces = ""
