@@ -202,6 +202,7 @@ async def measured(url: str, paths: dict[str, str], requests: int) -> dict[str, 
             found[name] = {"median_ms": statistics.median(took), "slowest_ms": max(took), "bytes": len(body)}
         return found
     finally:
+        server.stopping.set()
         server.ledgers.close()
 
 

@@ -5,11 +5,14 @@ The first fold reads the whole log in a thread. A page never waits: it shows the
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final
 
+from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.client.session import Session
 from readback.ports.storage.store import ActionFilter
@@ -18,6 +21,7 @@ from readback.telemetry.fold_reader import LedgerMetrics
 from readback.telemetry.health import Health, health_of
 from readback.views.text import BAD, OK, OPEN
 
+LOG: Final = logging.getLogger("readback.server")
 TENANTS_MAX: Final = 64
 CONTRACTS_MAX: Final = 40
 """Rows of each table: the page stays within its size."""
@@ -67,9 +71,10 @@ class TenantHealth:
 
 
 class HealthBoard:
-    """The counts of each tenant in this process."""
+    """The counts of each tenant in this process. `stopping`: set when the server ends, before the ledger closes."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: asyncio.Event) -> None:
+        self._stopping = stopping
         self._lock = threading.Lock()
         self._tenants: dict[str, TenantHealth] = {}
 
@@ -102,6 +107,9 @@ class HealthBoard:
             strips = ((name, strip_of(session, name)) for name in sorted(health.contracts)[:CONTRACTS_MAX])
             found.strips = {name: strip for name, strip in strips if strip is not None}
             found.position, found.health = fold.position, health
+        except ReadbackError as error:  # the last counts stay on the page, and the next request folds again
+            if not self._stopping.is_set():
+                LOG.warning("The counts of the health page are not new. %s", error, extra={"readback_code": error.code})
         finally:
             found.running = False
 

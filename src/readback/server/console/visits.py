@@ -32,7 +32,7 @@ class Console:
         self.server = server
         self.sessions = Sessions(server.ledgers.runtime)
         self.live = LiveFeed(server)
-        self.health = HealthBoard()
+        self.health = HealthBoard(server.stopping)
 
 
 @dataclass(frozen=True, slots=True)
