@@ -128,14 +128,16 @@ class AsyncDriver:
         *,
         apart: bool = False,
         threads: int = 0,
+        gathers: bool = False,
     ) -> None:
-        """`threads`: minimum number of concurrent sync calls."""
+        """`threads`: minimum number of concurrent sync calls. `gathers`: as in `GroupCommit`."""
         self._apart = apart
         self._threads_max = max(THREADS_MAX, threads)
         self._room = asyncio.Semaphore(self._threads_max)
         self._desk = EffectInterpreter(store, runtime, courier)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._commit = GroupCommit(store, runtime)
+        self._gathers = gathers
+        self._commit = GroupCommit(store, runtime, gathers=gathers)
         self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, BatchReads) else None
         self._asked = _ASKED - {AllowEarlyDispatch} - (_LOOKS if self._looks is not None else {Lease})
         """Effects answered at once by the interpreter, on the loop."""
@@ -251,7 +253,7 @@ class AsyncDriver:
                 )
             self._close_lines()  # tasks waiting there get no answer: their loop is closed
             store, runtime = self._desk.store, self._desk.runtime
-            self._commit = GroupCommit(store, runtime)
+            self._commit = GroupCommit(store, runtime, gathers=self._gathers)
             self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, BatchReads) else None
             self._room = asyncio.Semaphore(self._threads_max)
         self._loop = asyncio.get_running_loop()

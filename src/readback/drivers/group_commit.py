@@ -24,6 +24,12 @@ HELD_US_MAX: Final = 5_000
 """How long a commit may block the loop when every action waits for the commit, estimated from the last commit. Equal to
 Python's thread switch interval.
 """
+IDLE_TURNS_MAX: Final = 64
+"""A gathering commit begins after so many turns of the loop without a new action or append."""
+TURNS_MAX: Final = 256
+"""A gathering commit begins at the latest after so many turns."""
+FADING: Final = 64
+"""After a peak, a commit expects one action in so many less."""
 MAY_WAIT_S: ContextVar[float] = ContextVar("readback_may_wait", default=0.0)
 """How long an append of this task may wait to share a commit. For appends without a waiting caller."""
 
@@ -46,10 +52,18 @@ class GroupCommit:
     A short commit to a local store runs on the loop when all active work waits for the commit. A thread hop costs about
     a third of a single commit, and a tenth of a commit of sixteen. No task can be cancelled or abandoned here: the loop
     calls and the writer answers.
+
+    `gathers`: a commit waits some turns of the loop while requests arrive, for a server. Requests come one by one, and
+    a commit of a few costs nearly as much as a commit of all. Turns are counted, because a virtual clock stands still.
     """
 
-    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
+    def __init__(self, store: LedgerStore, runtime: Runtime, *, gathers: bool = False) -> None:
         self._store = store
+        self._gathers = gathers
+        self._expected = 0.0
+        """The most actions at work at once, lately."""
+        self._turns = self._idle_turns = self._seen = 0
+        """Of the gathering commit: its turns, the turns since the last news, and the actions and appends seen."""
         self._is_far = isinstance(store, BatchReads)
         self._runtime = runtime
         self._took_us, self._took_for = HELD_US_MAX, 1
@@ -92,7 +106,24 @@ class GroupCommit:
         else:
             loop.call_soon(loop.call_soon, self._commit, loop)  # also include tasks ready in this turn
 
+    def _is_gathering(self) -> bool:
+        """Return whether the commit waits for another turn."""
+        ready, seen = len(self._queue), len(self._queue) + self.active
+        self._expected = max(self._expected, self.active)
+        self._turns += 1
+        self._idle_turns = 0 if seen > self._seen else self._idle_turns + 1
+        self._seen = max(self._seen, seen)
+        awaited = 0 < ready < round(self._expected)
+        if awaited and self._idle_turns < IDLE_TURNS_MAX and self._turns < TURNS_MAX:
+            return True
+        self._turns = self._idle_turns = self._seen = 0
+        self._expected -= self._expected / FADING
+        return False
+
     def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._gathers and self._is_gathering():
+            loop.call_soon(self._commit, loop)
+            return
         batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
         if not batch:
             self._busy = False

@@ -172,7 +172,7 @@ class Ledger:
             approvers=settings.approvers,
             tells=tells,
         )
-        return cls(session, AsyncDriver(session.store, session.runtime, session.courier))
+        return cls(session, AsyncDriver(session.store, session.runtime, session.courier, gathers=True))
 
     def client(self, caller: Caller) -> ServerClient:
         """Return the client of a tenant and principal."""

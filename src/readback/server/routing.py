@@ -81,6 +81,9 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query without fields."""
 
 
+_NO_QUERY: Final = NoQuery()
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A documented answer of a route: the status, the meaning, and the body's type."""
@@ -181,6 +184,8 @@ class RouteTable:
 
     def query(self, route: Route, raw: bytes) -> Any:
         """Return the decoded query. Raises BodyError for an unknown, repeated or malformed field."""
+        if not raw and route.query is NoQuery:
+            return _NO_QUERY
         if len(raw) > QUERY_MAX_BYTES or raw.count(b"&") >= FIELDS_MAX:
             raise BodyError(f"The query exceeds {QUERY_MAX_BYTES} bytes or {FIELDS_MAX} fields.", remedy=_SHORTER)
         try:

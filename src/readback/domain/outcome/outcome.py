@@ -249,19 +249,14 @@ class Outcome:
 
         Empty for an action neither verified nor reported as done by the tool.
         """
-        made = self.claimed_us > 0
-        kinds = [kind for kind in ClaimKind if own_status(self.said, kind, made=made) is not ClaimStatus.NONE]
-        return tuple(
-            Claim(
-                claim_id(self.id, kind),
-                self.id,
-                kind,
-                status_of(self.said, kind, made=made),
-                self.claimed_us,
-                last_event_of(self.said, kind),
-            )
-            for kind in kinds
-        )
+        made, found = self.claimed_us > 0, []
+        if not made and not self.said:
+            return ()
+        for kind in ClaimKind:
+            if own_status(self.said, kind, made=made) is not ClaimStatus.NONE:
+                status, said = status_of(self.said, kind, made=made), last_event_of(self.said, kind)
+                found.append(Claim(claim_id(self.id, kind), self.id, kind, status, self.claimed_us, said))
+        return tuple(found)
 
     @property
     def settled(self) -> bool:
