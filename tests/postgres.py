@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.demo.systems.postgres import PRIMARY, PostgresPair
+from readback.testing.postgres_server import PRIMARY, PostgresPair
 
 SETTINGS = """
 max_connections = 200

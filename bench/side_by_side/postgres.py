@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from readback.demo.systems.postgres import PRIMARY, PostgresPair
+from readback.testing.postgres_server import PRIMARY, PostgresPair
 
 SETTINGS: Final = """
 fsync = on

@@ -14,13 +14,13 @@ import psycopg
 import pytest
 
 from readback.canon import ExactNumber, decimal_of, json_value, parse_json
-from readback.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.context import Context
 from readback.errors import ReaderTypeError, ToolError
 from readback.systems.files.source import FileSource
 from readback.systems.http.executor import HttpExecutor
 from readback.systems.sql.executor import SqlExecutor
 from readback.systems.sql.source import SqlSource
+from readback.testing.postgres_server import PRIMARY, PostgresPair
 from tests.adapters.web import Said, Web, serving
 
 CTX = Context("a-1", "acme", "agent:ops", "pay o-1", "account/1", "key-1", "stamp-1")

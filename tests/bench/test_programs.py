@@ -18,7 +18,7 @@ from bench.side_by_side import peer as peer_module
 from bench.side_by_side.contenders import CONTENDERS, RATIOS, Contender
 from bench.side_by_side.environments import LOCKS, ROOT
 from bench.side_by_side.peer import Peer, PeerError, recovery
-from readback.demo.systems.postgres import PostgresPair
+from readback.testing.postgres_server import PostgresPair
 
 WIDTH = 3
 NUMBERS = itertools.count(1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.demo.systems.s3 import S3Server
+from readback.testing.s3_server import S3Server
 from tests.contract_files.conftest import Office
 
 UPLOAD = """\

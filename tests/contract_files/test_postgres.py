@@ -15,7 +15,6 @@ import pytest
 
 from readback import Outcome, Readback
 from readback.client.files import ContractFiles, contract_files
-from readback.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.verification.reading import Presence
 from readback.errors import ReaderFailedError, ReaderTypeError, ToolError
 from readback.ports.system_factory import TemplateParts
@@ -23,6 +22,7 @@ from readback.systems.configured import databases
 from readback.systems.configured.factory import BuiltInSystems
 from readback.systems.sql.executor import SqlExecutor
 from readback.systems.sql.source import SqlSource
+from readback.testing.postgres_server import PRIMARY, PostgresPair
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.test_hostile_values import HOSTILE
 from tests.contract_files.writing import context, contract, faults, written

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from readback.demo.systems.postgres import LIBRARIES, PACKAGE, PROGRAMS, PostgresPair
+from readback.testing.postgres_server import LIBRARIES, PACKAGE, PROGRAMS, PostgresPair
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root's server runs as somebody else")
 

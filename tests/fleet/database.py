@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from readback.demo.systems.postgres import PostgresPair
+from readback.testing.postgres_server import PostgresPair
 
 GONE_TIMEOUT_S = 20.0
 

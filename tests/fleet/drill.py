@@ -18,11 +18,11 @@ from readback.audit.checks.ledger import audit
 from readback.audit.evidence.attest import Authority, key_of
 from readback.canon import Json
 from readback.client.operations.worker import Worker
-from readback.demo.systems.postgres import PostgresPair
 from readback.domain.state import TERMINAL, State
 from readback.errors import StoreError
 from readback.log.checkpoint import open_checkpoint
 from readback.ports.storage.store import LedgerStore, Projection
+from readback.testing.postgres_server import PostgresPair
 from tests.fleet import database
 from tests.fleet.checker import Effect, Ended, Entry, Evidence, Head
 from tests.fleet.contracts import MANNERS, TENANT, Here, send

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from readback.demo.systems.postgres import PRIMARY
+from readback.testing.postgres_server import PRIMARY
 
 PIECE_BYTES = 65_536
 KEY_DATA = b"K\x00\x00\x00\x0c"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
+from readback.testing.postgres_server import PostgresPair
 from tests.fleet.checker import check
 from tests.fleet.drill import Drill, told
 from tests.fleet.members import may_be_apart

@@ -24,9 +24,9 @@ from readback.assurance.drift.forms import compared
 from readback.assurance.drift.looking import Looked
 from readback.assurance.watched.calls import Look, WatchedCall
 from readback.cli.cli import main
-from readback.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.verification.reading import Reading
 from readback.kit.wording import OUTCOME_KEY
+from readback.testing.postgres_server import PRIMARY, PostgresPair
 from tests.architecture.tree import ROOT
 from tests.contract_files.writing import written
 from tests.quality.files import compiled, order

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from readback import Readback
-from readback.demo.systems.postgres import PostgresPair
-from readback.demo.systems.s3 import S3Server
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.s3_server import S3Server
 from readback.testing.store_memory import MemoryStore
 
 SEEDS = itertools.count(1)

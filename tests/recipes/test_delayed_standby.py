@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from readback import Context, Readback, Reading, action
-from readback.demo.systems.postgres import STANDBY, PostgresPair
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Presence
 from readback.errors import ReaderFailedError
 from readback.systems import SqlExecutor, SqlSource
+from readback.testing.postgres_server import STANDBY, PostgresPair
 
 DELAY_MS = 700
 WAIT_S = 20.0

@@ -12,7 +12,6 @@ import psycopg
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
-from readback.demo.systems.postgres import STANDBY, PostgresPair
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Presence
@@ -20,6 +19,7 @@ from readback.errors import ContractFieldError, ReaderFailedError, UsageError
 from readback.recipes import RowAction, Table, verified_row
 from readback.recipes.rows import written_as_asked
 from readback.systems import SqlExecutor, SqlSource
+from readback.testing.postgres_server import STANDBY, PostgresPair
 from tests.fleet.database import crash
 from tests.recipes.conftest import Desk
 

@@ -13,13 +13,13 @@ import psycopg
 import pytest
 
 from readback import Context
-from readback.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
-from readback.demo.systems.s3 import S3Server
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Reading
 from readback.errors import ReaderFailedError
 from readback.systems import S3Source, SqlSource
 from readback.testing.conformance.source import SOURCE_RULES, Rule
+from readback.testing.postgres_server import PRIMARY, STANDBY, PostgresPair
+from readback.testing.s3_server import S3Server
 
 CTX = Context("a", "acme", "agent:desk", "op", "object/it", "key", "rb-1")
 NOWHERE = "5999"

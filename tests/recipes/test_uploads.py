@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Reading, Verdict, action
-from readback.demo.systems.s3 import Access, S3Server
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verification.reading import Presence
@@ -19,6 +18,7 @@ from readback.errors import ArgumentError, NotDispatchedError, ReaderFailedError
 from readback.recipes import UploadAction, measured, verified_upload
 from readback.systems import S3Executor, S3Source
 from readback.systems.s3.source import CANDIDATES_MAX
+from readback.testing.s3_server import Access, S3Server
 from tests.recipes.conftest import Desk
 
 BUCKET = "shelf"

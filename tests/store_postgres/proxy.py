@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from readback.demo.systems.postgres import PRIMARY
+from readback.testing.postgres_server import PRIMARY
 
 PIECE_BYTES = 65_536
 

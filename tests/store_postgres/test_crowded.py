@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreError
 from readback.stores.postgres import PostgresStore, open_postgres_store, queries
 from readback.stores.postgres.connection.connect import Connection
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import sample_creation
 from tests.postgres import url_of
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreError
 from readback.ports.storage.store import Appended
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.connection import connect as opening
 from readback.stores.postgres.connection.faults import unreachable
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import sample_append, sample_creation
 from tests.postgres import url_of
 from tests.store_postgres.proxy import Proxy

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
 from readback.errors import StoreError
 from readback.ports.storage.store import Appended, VersionConflict
 from readback.stores.postgres import open_postgres_store
 from readback.stores.postgres.connection import connect as opening
 from readback.stores.postgres.connection.faults import unreachable
+from readback.testing.postgres_server import PRIMARY, STANDBY, PostgresPair
 from readback.testing.store_samples import sample_append, sample_creation
 from tests.store_postgres.proxy import Proxy
 

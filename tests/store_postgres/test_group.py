@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreError
 from readback.ports.storage.store import Appended, AppendResult
 from readback.stores.postgres import open_postgres_store
 from readback.stores.postgres.writing import write_cache
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import sample_creation, sample_evidence
 
 THREADS = 32

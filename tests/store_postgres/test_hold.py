@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from readback import Context, Readback, Reading, action
 from readback.canon import parse_json
 from readback.cli.cli import main
-from readback.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
 from readback.domain.state import State
+from readback.testing.postgres_server import PRIMARY, STANDBY, PostgresPair
 from tests.postgres import url_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("RESTORE-in-flight-held")]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.ports.storage.store import Appended, VersionConflict
 from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import NOON_US, sample_append, sample_creation, sample_projection
 
 pytestmark = pytest.mark.slow

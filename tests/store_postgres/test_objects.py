@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
-from readback.demo.systems.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 from readback.errors import SettingsError, StoreCorruptError, StoreError, UsageError
 from readback.ports.storage.store import Appended, Erasure, Evidence
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.blob_store import Objects
 from readback.stores.postgres.connection.connect import address_of
+from readback.testing.postgres_server import PostgresPair
+from readback.testing.s3_server import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 from readback.testing.store_samples import TENANT, sample_append, sample_evidence
 from tests.store_postgres.test_sequencing import place, session_on
 

@@ -15,7 +15,6 @@ from psycopg.conninfo import conninfo_to_dict
 from readback.bootstrap import store as store_of
 from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS
-from readback.demo.systems.postgres import STANDBY, PostgresPair
 from readback.errors import (
     ReadbackError,
     StoreCorruptError,
@@ -30,6 +29,7 @@ from readback.stores.postgres.connection import connect, schema
 from readback.stores.postgres.connection import connect as address
 from readback.stores.postgres.writing.commands import AppendWork, Work
 from readback.stores.shared_commit import Job
+from readback.testing.postgres_server import STANDBY, PostgresPair
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_projection
 
 pytestmark = pytest.mark.slow

@@ -11,11 +11,11 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.audit.sealing.seal import place_all
-from readback.demo.systems.postgres import PostgresPair
 from readback.ports.storage.store import LedgerStore
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.connection.rows import EVENT_COLUMNS, EVENT_FROM
 from readback.stores.postgres.sequencing import _ENTRIES
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import sample_append
 from tests.store_postgres.test_sequencing import place, schema_of, session_on
 

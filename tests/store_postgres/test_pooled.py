@@ -7,10 +7,10 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreError
 from readback.ports.storage.store import Appended
 from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import sample_append, sample_creation
 from tests.postgres import url_of
 

@@ -14,7 +14,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.ports.storage.store import (
     Append,
     Appended,
@@ -29,6 +28,7 @@ from readback.ports.storage.store import (
 )
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.connection.schema import bucket_of, lock_class
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.ports.storage.store import Erasure
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.writing import vacuum
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import sample_append, sample_evidence
 from tests.store_postgres.test_sequencing import place, session_on
 

@@ -20,11 +20,11 @@ from readback.audit.checks.ledger import audit
 from readback.audit.evidence.attest import Authority, key_of
 from readback.audit.sealing.confirm import is_confirmed
 from readback.audit.sealing.seal import place_all, seal_all
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreError
 from readback.ports.storage.outbox import Cursor
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.connection.schema import lock_class
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import NOON_US, sample_append
 from tests.workers import forks
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreReadOnlyError
 from readback.ports.storage.store import ActionFilter, Append, Count, Freeze, Incident
 from readback.stores.postgres import open_postgres_store
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import NOON_US, sample_append, sample_evidence, sample_projection
 from readback.testing.store_samples import sample_reservation as reservation
 

@@ -8,7 +8,6 @@ from contextlib import closing
 
 import pytest
 
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreError, StoreVersionError
 from readback.ports.storage.batch_reads import LeaseWanted
 from readback.ports.storage.log import AnchorMark, SealedHead
@@ -17,6 +16,7 @@ from readback.ports.storage.store import Appended
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.connection import schema
 from readback.stores.postgres.connection.schema import SCHEMA
+from readback.testing.postgres_server import PostgresPair
 from readback.testing.store_samples import TENANT, sample_append, sample_creation
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("PGSTORE-upgrade")]

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from readback.adapters.runtime_system import SystemRuntime
-from readback.demo.systems.postgres import PostgresPair
 from readback.errors import StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.storage.contract_filter import key_of
@@ -21,6 +20,7 @@ from readback.stores.postgres import open_postgres_store
 from readback.stores.postgres.store import PostgresStore
 from readback.stores.wakeups.procrastinate_queue import ProcrastinateWakeups
 from readback.testing.conformance.wakeups import Ground, WakeupsConformance, at_rest, due, taken
+from readback.testing.postgres_server import PostgresPair
 from tests.store_postgres.proxy import Proxy
 
 TIMEOUT_US = US // 2

@@ -1,4 +1,4 @@
-"""Public: simulated worlds with a known truth, fakes, conformance suites, drills. This room imports no adapter."""
+"""Public: simulated worlds with a known truth, fakes, conformance suites, drills, servers. Imports no adapter."""
 
 from __future__ import annotations
 
@@ -10,14 +10,29 @@ if TYPE_CHECKING:
     from readback.testing.faults.fault import Fault
     from readback.testing.faults.judge import Injection, inject, inject_all
     from readback.testing.faults.simulated import SimulatedWorld
+    from readback.testing.postgres_server import PostgresPair
+    from readback.testing.s3_server import S3Server
 
-__all__ = ["Fault", "Injection", "KeyDrill", "SandboxWorld", "SimulatedWorld", "drill_key", "inject", "inject_all"]
+__all__ = [
+    "Fault",
+    "Injection",
+    "KeyDrill",
+    "PostgresPair",
+    "S3Server",
+    "SandboxWorld",
+    "SimulatedWorld",
+    "drill_key",
+    "inject",
+    "inject_all",
+]
 
 _HOMES: Final = {
     "KeyDrill": "driver_drill",
     "drill_key": "driver_drill",
     "Fault": "faults.fault",
     "Injection": "faults.judge",
+    "PostgresPair": "postgres_server",
+    "S3Server": "s3_server",
     "inject": "faults.judge",
     "inject_all": "faults.judge",
     "SandboxWorld": "driver_sandbox",

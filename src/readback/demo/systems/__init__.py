@@ -1,8 +1,8 @@
 """Public: real local systems for the demo, the examples and your own tests. Each runs in a process of its own.
 
-An order service (HTTP over SQLite), a mail server (SMTP and IMAP over Maildir), the five providers of a trip (HTTP over
-five SQLite files), a PostgreSQL pair and an S3 server. The systems lie on demand. No module here imports other parts of
-this project. A name is imported at its first use.
+An order service and the providers of a trip (HTTP over SQLite), and a mail server (SMTP and IMAP over Maildir). The
+systems lie on demand. No module here imports other parts of this project. `PostgresPair` and `S3Server` are those of
+`readback.testing`. A name is imported at its first use.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from readback.demo.systems.launch import Systems
-    from readback.demo.systems.postgres import PostgresPair
-    from readback.demo.systems.s3 import S3Server
+    from readback.testing.postgres_server import PostgresPair
+    from readback.testing.s3_server import S3Server
 
 _HOMES = {
-    "PostgresPair": "readback.demo.systems.postgres",
-    "S3Server": "readback.demo.systems.s3",
+    "PostgresPair": "readback.testing.postgres_server",
+    "S3Server": "readback.testing.s3_server",
     "Systems": "readback.demo.systems.launch",
 }
 
