@@ -12,7 +12,7 @@ from readback.domain.action.key_release import KeyRelease
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.drivers.interpreter import EffectInterpreter
-from readback.engine.effects import Proved, ProveEnded
+from readback.engine.effects import ProveEnded
 from readback.engine.engine import Engine
 from readback.testing.driver_virtual import VirtualDriver
 from tests.lifecycle.house import STAMPED, House
@@ -125,8 +125,8 @@ def paused_and_killed(house: House, made: Any) -> Any:
 def test_a_new_attempt_in_this_process_takes_back_the_proof_of_an_earlier_end() -> None:
     house = House()
     desk, owner = EffectInterpreter(house.store, house.runtime), house.runtime.owner()
-    assert desk.answer(ProveEnded("a", owner)) == Proved(False)
+    assert desk.answer(ProveEnded("a", owner)) is False
     desk.leave({"a": 1})
-    assert desk.answer(ProveEnded("a", owner)) == Proved(True)
+    assert desk.answer(ProveEnded("a", owner)) is True
     desk.start_call("a")
-    assert desk.answer(ProveEnded("a", owner)) == Proved(False)
+    assert desk.answer(ProveEnded("a", owner)) is False

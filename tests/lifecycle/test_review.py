@@ -507,12 +507,9 @@ def test_of_two_who_decide_at_once_one_does(house: House) -> None:
         waiting = second.send(other.driver._do(waiting))
     with pytest.raises(StopIteration):
         first.send(house.driver._do(step))
-    from readback.engine.effects import Woken
-
-    reply: Any = Woken(house.runtime.now_us())
 
     def go_on() -> None:
-        answer = reply
+        answer: object = house.runtime.now_us()
         while True:
             answer = other.driver._do(second.send(answer))
 

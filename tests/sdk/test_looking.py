@@ -11,7 +11,7 @@ import pytest
 
 from readback import AsyncReadback, Outcome
 from readback.drivers.read_batching import ReadBatcher
-from readback.engine.effects import EffectResult, Lease, Leased
+from readback.engine.effects import Lease, Leased
 from readback.errors import PayloadConflictError, StoreCorruptError, StoreError
 from readback.ports.storage.batch_reads import LeaseWanted
 from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredProjection
@@ -188,7 +188,7 @@ def test_a_lease_goes_to_who_may_go_on_and_not_to_who_asked_first_and_has_been_o
     store.append([sample_creation("a1")])
     until_us = runtime.now_us() + 10_000_000
 
-    async def work() -> list[EffectResult]:
+    async def work() -> list[object]:
         looks = ReadBatcher(store, runtime, lambda _held: None)
         asked = (looks.answer(Lease("a1", until_us, version)) for version in (7, 0, 0))
         answers = await asyncio.gather(*asked)
@@ -252,7 +252,7 @@ def test_a_lease_of_what_somebody_moved_on_between_the_looks_is_given_back() -> 
     store.append([sample_creation("a1")])
     given: list[object] = []
 
-    async def work() -> EffectResult:
+    async def work() -> object:
         looks = ReadBatcher(store, runtime, given.append)
         told = await looks.answer(Lease("a1", runtime.now_us() + 10_000_000, 1))
         looks.close()

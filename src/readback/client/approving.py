@@ -5,13 +5,13 @@ Used by the clients and by the signing commands. A person opens the key; nothing
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readback.bootstrap import approver_key, create_approver_key, verify_signature
 from readback.domain.contract.approval import ApprovalToken, Approver, Decision, Policy
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.engine.engine import Engine
 from readback.engine.people import approvals
 from readback.engine.people.approvals import ApprovalRequest
@@ -81,18 +81,16 @@ def approvals_of(approvers: Iterable[Approver], break_glass: str = "") -> Approv
     return Approvals(Policy.of(tuple(approvers)), verify_signature, break_glass)
 
 
-def requested(engine: Engine, action_id: str, tenant: str) -> Generator[Effect, EffectResult, ApprovalRequest]:
+def requested(engine: Engine, action_id: str, tenant: str) -> Effects[ApprovalRequest]:
     """Return the approval request of an action."""
     return approvals.requested(action_id, tenant, engine.approvals)
 
 
-def decide(
-    engine: Engine, action_id: str, tenant: str, token: TokenLike, decision: Decision
-) -> Generator[Effect, EffectResult, None]:
+def decide(engine: Engine, action_id: str, tenant: str, token: TokenLike, decision: Decision) -> Effects[None]:
     """Record a token. Raises ApprovalError for an invalid token."""
     return approvals.record(action_id, tenant, token, engine.approvals, decision)
 
 
-def renew(engine: Engine, action_id: str, tenant: str) -> Generator[Effect, EffectResult, None]:
+def renew(engine: Engine, action_id: str, tenant: str) -> Effects[None]:
     """Request approval again where the first request used another list of approvers."""
     return approvals.renew(action_id, tenant, engine.approvals, engine.table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
@@ -15,7 +15,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.drivers.driver_async import AsyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.errors import UnknownOutcomeError
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class AsyncDriving:
             told = await self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
         return with_exception(told, caught)
 
-    async def _drive(self, work: Generator[Effect, EffectResult, T]) -> T:
+    async def _drive(self, work: Effects[T]) -> T:
         try:
             done = await self._driver.drive(work)
         except UnknownOutcomeError as error:

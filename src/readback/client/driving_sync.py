@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
@@ -14,7 +14,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.errors import UnknownOutcomeError
 
 T = TypeVar("T")
@@ -47,12 +47,12 @@ class SyncDriving:
             told = self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
         return with_exception(told, caught)
 
-    def _drive(self, work: Generator[Effect, EffectResult, T]) -> T:
+    def _drive(self, work: Effects[T]) -> T:
         done = self._driven(work)
         assert not isinstance(done, Parked)
         return done
 
-    def _driven(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
+    def _driven(self, work: Effects[T], give_up_us: int | None = None) -> T | Parked:
         try:
             return self._driver.drive(work, give_up_us)
         except UnknownOutcomeError as error:

@@ -5,7 +5,7 @@ A session does no I/O beyond opening and closing; the clients drive the work cre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -39,7 +39,7 @@ from readback.drivers.ledger_time import in_ledger_time
 from readback.drivers.live_span import with_caller
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.engine.engine import Engine
 from readback.engine.resume import fold
 from readback.engine.saga_run import fold_saga
@@ -396,9 +396,7 @@ class Session:
         foreign = frozenset(self.foreign_sagas)
         return ContractFilter(frozenset(self.plans), frozenset(self.versions), left_us, foreign)
 
-    def advance(
-        self, action_id: str, tenant: str, stored: StoredProjection | None = None
-    ) -> Generator[Effect, EffectResult, None]:
+    def advance(self, action_id: str, tenant: str, stored: StoredProjection | None = None) -> Effects[None]:
         """Process a due action until the next wait. An action that is not due stays as it is.
 
         `stored`: the projection, if the caller has just read one.
@@ -417,7 +415,7 @@ class Session:
     def _is_due(self, projection: Projection) -> bool:
         return projection.due_us is not None and projection.due_us <= self.runtime.now_us()
 
-    def stay(self, action_id: str) -> Generator[Effect, EffectResult, Outcome]:
+    def stay(self, action_id: str) -> Effects[Outcome]:
         """Process an action until settled."""
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend
@@ -425,9 +423,7 @@ class Session:
             return saga_attend.wait_until_settled(self.engine, action_id, self.scope.tenant, self.plan_of)
         return coordinator.wait_until_settled(self.engine, action_id, self.scope.tenant, self.plan_of)
 
-    def look(
-        self, action_id: str, *, replayed: bool = False, tenant: str | None = None
-    ) -> Generator[Effect, EffectResult, Outcome]:
+    def look(self, action_id: str, *, replayed: bool = False, tenant: str | None = None) -> Effects[Outcome]:
         """Return the current outcome from the ledger. `tenant`: another tenant than this session's; "" for any."""
         whose = self.scope.tenant if tenant is None else tenant
         outcome: Outcome
@@ -440,14 +436,14 @@ class Session:
         authority = self.sealer.authority if self.sealer is not None else self.sealing.authority
         return confirmed(outcome, self.store, authority)
 
-    def withdraw(self, action_id: str, reason: str) -> Generator[Effect, EffectResult, None]:
+    def withdraw(self, action_id: str, reason: str) -> Effects[None]:
         """Request the stop of an action without an attempt."""
         check_text("reason", reason, UsageError)
         return coordinator.cancel(
             self.engine, action_id, self.scope.tenant, self.plan_of, unattempted=True, reason=reason
         )
 
-    def stop(self, action_id: str) -> Generator[Effect, EffectResult, None]:
+    def stop(self, action_id: str) -> Effects[None]:
         """Request the stop of an action."""
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend

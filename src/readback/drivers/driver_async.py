@@ -36,14 +36,13 @@ from readback.drivers.read_batching import ReadBatcher
 from readback.drivers.thread_pool import DaemonThreadPool, ThreadJob
 from readback.engine.effects import (
     AllowEarlyDispatch,
-    AllResults,
     Called,
     CallReader,
     Commit,
     Committed,
     Dispatch,
     Effect,
-    EffectResult,
+    Effects,
     Ending,
     Lease,
     Leased,
@@ -54,7 +53,6 @@ from readback.engine.effects import (
     RunAll,
     Settle,
     Wait,
-    Woken,
 )
 from readback.engine.stages.execute import is_staged
 from readback.errors import StoreError, UsageError
@@ -144,9 +142,7 @@ class AsyncDriver:
         self._threads = DaemonThreadPool(self._threads_max)
         self._glances = InlineReadPolicy(runtime)
 
-    async def drive_in_turn(
-        self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None
-    ) -> T | Parked:
+    async def drive_in_turn(self, work: Effects[T], give_up_us: int | None = None) -> T | Parked:
         """Drive an action with a sync tool after a thread becomes free, or when the caller's patience ends.
 
         The action keeps the thread until its first wait. Without this queue, a durable attempt could wait for a thread
@@ -168,7 +164,7 @@ class AsyncDriver:
 
     async def drive(
         self,
-        work: Generator[Effect, EffectResult, T],
+        work: Effects[T],
         give_up_us: int | None = None,
         place: contextlib.ExitStack | None = None,
     ) -> T | Parked:
@@ -199,7 +195,7 @@ class AsyncDriver:
                     # Cancelled, or out of patience: stop here. Everything so far is durable.
                     if interrupt is not None or not await self._wait(step, give_up_us):
                         break
-                    answer: EffectResult = Woken(self._desk.runtime.now_us())
+                    answer: object = self._desk.runtime.now_us()
                 else:
                     try:
                         if type(step) in self._asked:  # most effects: answered from memory or a local store
@@ -264,7 +260,7 @@ class AsyncDriver:
             return self._desk.store.projection(action_id)
         return await self._looks.projection(action_id)
 
-    async def _do(self, step: Effect, *, may_call: bool) -> tuple[EffectResult, BaseException | None]:
+    async def _do(self, step: Effect, *, may_call: bool) -> tuple[object, BaseException | None]:
         """Return the effect's result, and the interrupt received meanwhile, if any."""
         # `type() is` instead of `match`: each pattern without a match costs a look-up.
         if type(step) is CallReader or type(step) is Settle:
@@ -302,7 +298,7 @@ class AsyncDriver:
             if live is not None:
                 live.end(called)
 
-    async def _leased(self, step: Lease) -> EffectResult:
+    async def _leased(self, step: Lease) -> object:
         """Acquire a lease. If the task is cancelled meanwhile, release the lease."""
         taken = self._commit.beside(lambda: self._desk.answer(step))
         try:
@@ -317,7 +313,7 @@ class AsyncDriver:
             self._desk.leave(held)
             self._commit.beside(lambda: self._desk.give_back(held))
 
-    async def _cleared(self) -> tuple[Woken, BaseException | None]:
+    async def _cleared(self) -> tuple[int, BaseException | None]:
         """Send the early call before the commit of its attempt occupies the loop."""
         ahead, stop = EARLY_DISPATCH.get(), None
         if ahead is not None:
@@ -326,7 +322,7 @@ class AsyncDriver:
                 await a_turn()
             except asyncio.CancelledError as cancelled:  # the engine still records the attempt
                 stop = cancelled
-        return Woken(self._desk.runtime.now_us()), stop
+        return self._desk.runtime.now_us(), stop
 
     async def _committed(self, append: Append) -> tuple[Committed, BaseException | None]:
         """Commit an append and return the store's result.
@@ -351,12 +347,12 @@ class AsyncDriver:
             desk.on_appended(append, result)
         return Committed(result, desk.runtime.now_us()), stop
 
-    async def _together(self, works: tuple[Generator[Effect, EffectResult, Any], ...]) -> AllResults:
+    async def _together(self, works: tuple[Effects[Any], ...]) -> tuple[Any, ...]:
         """Drive all works at once. A cancellation reaches each of them, and each records the cancellation itself."""
         commit = self._commit
         commit.active -= 1  # this work itself sends no append meanwhile
         try:
-            return AllResults(tuple(await asyncio.gather(*map(self.drive, works), return_exceptions=True)))
+            return tuple(await asyncio.gather(*map(self.drive, works), return_exceptions=True))
         finally:
             commit.active += 1
 

@@ -7,7 +7,7 @@ Only the two drivers may call a tool. This driver calls a tool only for a `Dispa
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine, Generator, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from readback.background.dispatcher import OutboxDispatcher
@@ -26,21 +26,19 @@ from readback.drivers.interpreter import (
     slices,
 )
 from readback.engine.effects import (
-    AllResults,
     Called,
     CallReader,
     Commit,
     Committed,
     Dispatch,
     Effect,
-    EffectResult,
+    Effects,
     Ending,
     Lease,
     Leased,
     RunAll,
     Settle,
     Wait,
-    Woken,
 )
 from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
@@ -60,7 +58,7 @@ class SyncDriver:
         self._desk = EffectInterpreter(store, runtime, courier)
         self._portal = EventLoopThread()
 
-    def drive(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
+    def drive(self, work: Effects[T], give_up_us: int | None = None) -> T | Parked:
         """Run the work to its end, or return `Parked` when the work would have to wait past `give_up_us`.
 
         An interrupt during a call is an observation (cancelled): the driver commits it before raising the interrupt
@@ -75,7 +73,7 @@ class SyncDriver:
                 if type(step) is Wait:
                     if interrupt is not None or not self._wait(step, give_up_us):
                         break
-                    answer: EffectResult = Woken(self._desk.runtime.now_us())
+                    answer: object = self._desk.runtime.now_us()
                 else:
                     if type(step) is Commit:
                         held[step.append.action_id] = step.append.fence
@@ -108,7 +106,7 @@ class SyncDriver:
         assert isinstance(step, Wait)
         return Parked(step.action_id)
 
-    def _do(self, step: Effect) -> EffectResult:
+    def _do(self, step: Effect) -> object:
         desk = self._desk
         # `type() is` instead of `match`: each pattern without a match costs a look-up.
         if type(step) is Commit:
@@ -133,7 +131,7 @@ class SyncDriver:
                 if live is not None:
                     live.end(called)
         if type(step) is RunAll:
-            return AllResults(tuple(self.drive(work) for work in step.works))
+            return tuple(self.drive(work) for work in step.works)
         assert type(step) is not Wait, "`drive` handles waits"
         return desk.answer(cast("Any", step))  # the interpreter answers all other effects
 

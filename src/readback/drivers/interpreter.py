@@ -7,56 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
 from readback.background.dispatcher import OutboxDispatcher
 from readback.canon.frozen import dataclass
-from readback.domain.action.action import Action
 from readback.domain.events import EventKind
 from readback.domain.verification.observation import guarded
 from readback.engine.effects import (
-    ActionsById,
-    AllowEarlyDispatch,
     Called,
     CallReader,
     ClockResult,
     Commit,
-    Counted,
-    DependantsFound,
     Effect,
-    EffectResult,
     Ending,
-    EvidenceSize,
-    Folded,
-    FoldedSaga,
-    FreezeFound,
     GetClock,
-    KeyFound,
     Lease,
     Leased,
-    Load,
-    LoadAction,
-    LoadActions,
-    LoadCounts,
-    LoadDependants,
-    Loaded,
-    LoadFreeze,
-    LoadKey,
     LoadPreconditions,
-    LoadSaga,
-    MakeDue,
-    MeasureEvidence,
-    Proved,
     ProveEnded,
     ReadKind,
-    ReadSlot,
-    ReserveReadSlot,
     Settle,
-    Woken,
 )
-from readback.engine.entries.side_records import oldest_freeze
-from readback.engine.resume import fold, woken
-from readback.engine.saga_run import fold_saga
+from readback.engine.ledger_answers import LedgerEffect, answer_of_ledger
 from readback.engine.stages.execute import is_staged
 from readback.errors import StoreError
 from readback.ports.handlers import Handler
@@ -78,24 +50,7 @@ SLICE_VIRTUAL_SECONDS: Final = float("inf")
 sleeper.
 """
 
-Ask = (
-    Load
-    | LoadPreconditions
-    | LoadKey
-    | LoadCounts
-    | LoadAction
-    | LoadActions
-    | LoadDependants
-    | LoadSaga
-    | LoadFreeze
-    | ReserveReadSlot
-    | ProveEnded
-    | MeasureEvidence
-    | MakeDue
-    | Lease
-    | GetClock
-    | AllowEarlyDispatch
-)
+Ask = LedgerEffect | LoadPreconditions | GetClock | ProveEnded | Lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,49 +80,15 @@ class EffectInterpreter:
         )
         """Whether a listener wants appends without an incident."""
 
-    def answer(self, step: Ask) -> EffectResult:
+    def answer(self, step: Ask) -> object:
         store, runtime = self.store, self.runtime
         if isinstance(step, LoadPreconditions):  # every action needs these two
             return store.opening(step.tenant, step.key_hash, step.subjects)
         if isinstance(step, GetClock):
             return ClockResult(runtime.now_us(), runtime.new_id() if step.fresh else "", runtime.owner())
-        match step:
-            case LoadKey(tenant, key_hash):
-                return KeyFound(store.key(tenant, key_hash))
-            case LoadCounts(tenant):
-                return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
-            case LoadFreeze(tenant, subjects, by):
-                return FreezeFound(oldest_freeze(store, tenant, subjects, by))
-            case Load(tenant, action_id, digest):
-                evidence = store.evidence(tenant, action_id, digest)
-                return Loaded(None if evidence is None else evidence.body)
-            case LoadAction(action_id):
-                stored = store.projection(action_id)
-                due_us = stored.projection.due_us if stored is not None else None
-                return Folded(woken(fold(store.events(action_id)), due_us))
-            case LoadActions(ids):
-                return ActionsById(family(store, ids))
-            case LoadDependants(tenant, claim, limit):
-                return DependantsFound(tuple(store.dependants(tenant, claim, limit)))
-            case LoadSaga(saga_id):
-                stored = store.projection(saga_id)
-                due_us = stored.projection.due_us if stored is not None else None
-                return FoldedSaga(fold_saga(store.events(saga_id), due_us))
-            case ReserveReadSlot(tenant, wanted_us, per_minute):
-                return ReadSlot(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
-            case ProveEnded(action_id, owner):
-                return Proved(self._has_ended(action_id, owner))
-            case MeasureEvidence(tenant):
-                return EvidenceSize(store.evidence_bytes(tenant))
-            case MakeDue(waiting_id):
-                store.make_due(waiting_id, runtime.now_us())
-                return Woken(runtime.now_us())
-            case AllowEarlyDispatch():  # only the async driver sends early calls
-                return Woken(runtime.now_us())
-            case Lease():
-                return self._lease(step)
-            case _:
-                assert_never(step)
+        if isinstance(step, ProveEnded):
+            return self._has_ended(step.action_id, step.owner)
+        return self._lease(step) if isinstance(step, Lease) else answer_of_ledger(store, runtime, step)
 
     def _has_ended(self, action_id: str, owner: str) -> bool:
         """Return whether the owner's work on the action has ended. For this process: in an error or an interrupt."""
@@ -218,7 +139,7 @@ class EffectInterpreter:
                     now_us = self.runtime.now_us()
                     self.store.lease(action_id, owner, now_us, now_us, dead=owner)
 
-    def on_cancelled(self, step: Lease, late: Future[EffectResult]) -> None:
+    def on_cancelled(self, step: Lease, late: Future[object]) -> None:
         """Release a lease acquired for a caller cancelled meanwhile."""
         leased = None if late.cancelled() or late.exception() is not None else late.result()
         if isinstance(leased, Leased) and leased.fence is not None:
@@ -249,17 +170,6 @@ class EffectInterpreter:
     def version(self, action_id: str) -> int:
         stored = self.store.projection(action_id)
         return stored.version if stored is not None else 0
-
-
-def family(store: LedgerStore, action_ids: tuple[str, ...]) -> dict[str, Action]:
-    """Return the existing actions among these, in their current state."""
-    found: dict[str, Action] = {}
-    for action_id in action_ids:
-        stored = store.projection(action_id)
-        action = None if stored is None else woken(fold(store.events(action_id)), stored.projection.due_us)
-        if action is not None:
-            found[action_id] = action
-    return found
 
 
 def slices(runtime: Runtime) -> tuple[float, float]:

@@ -14,15 +14,11 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from readback.drivers.executor import FallbackExecutor
 from readback.drivers.group_commit import call_back, holding
 from readback.engine.effects import (
-    Counted,
-    EffectResult,
-    Folded,
     Lease,
     Leased,
     Load,
     LoadAction,
     LoadCounts,
-    Loaded,
     LoadPreconditions,
 )
 from readback.engine.resume import fold, woken
@@ -162,20 +158,20 @@ class ReadBatcher:
         )
         self._projections: BatchQueue[str, StoredProjection | None] = BatchQueue(self._stand, threads, runtime)
 
-    async def answer(self, step: Asked) -> EffectResult:
+    async def answer(self, step: Asked) -> object:
         """Return the driver's result for this effect. Raises StoreError."""
         match step:
             case LoadPreconditions():
                 return await self._openings.answer(step)
             case LoadAction(action_id):
                 held = await self._actions.answer(action_id)
-                return Folded(None if held is None else woken(fold(held[1]), held[0].projection.due_us))
+                return None if held is None else woken(fold(held[1]), held[0].projection.due_us)
             case Load(tenant, owner, digest):
                 evidence = await self._evidence.answer((tenant, owner, digest))
-                return Loaded(None if evidence is None else evidence.body)
+                return None if evidence is None else evidence.body
             case LoadCounts(tenant):
                 counts = await self._counts.answer(tenant)
-                return Counted({(subject, name): value for subject, name, value in counts})
+                return {(subject, name): value for subject, name, value in counts}
             case Lease():
                 now_us = self._runtime.now_us()
                 fence, version = await self._leases.answer(step)

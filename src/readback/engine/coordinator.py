@@ -6,8 +6,6 @@ progress, by this process or another, and reports the ledger's state.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.events import EventKind
@@ -17,12 +15,9 @@ from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import (
     ClockResult,
     Commit,
-    Effect,
-    EffectResult,
-    Folded,
+    Effects,
     GetClock,
     Lease,
-    Leased,
     LoadAction,
     Wait,
 )
@@ -43,7 +38,7 @@ from readback.errors import NotFoundError
 LOOK_AGAIN_US = 500_000
 """How often to look at an action leased by another process."""
 
-OutcomeWork = Generator[Effect, EffectResult, Outcome]
+OutcomeWork = Effects[Outcome]
 
 
 @dataclass(slots=True)
@@ -53,7 +48,7 @@ class ActionHandle:
     action_id: str = ""
     replayed: bool = False
 
-    def hear(self, answer: EffectResult) -> None:
+    def hear(self, answer: object) -> None:
         """Take the first fresh id: later ids belong to the reversal."""
         if not self.action_id and isinstance(answer, ClockResult) and answer.action_id:
             self.action_id = answer.action_id
@@ -97,14 +92,13 @@ def may_resume(action: Action, scope: CallerContext) -> bool:
     return bool(scope.break_glass) or (action.approval is not None and action.approval.complete)
 
 
-def recheck_after_approval(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
+def recheck_after_approval(action_id: str, tenant: str) -> Effects[Action]:
     """Look at a waiting action again after a moment: an approver may hold the lease now, without a decision yet."""
     action = yield from find(action_id, tenant)
     if not waits(action):
         return action
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
-    yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+    begun = yield from GetClock()
+    yield from Wait(action_id, begun.now_us + LOOK_AGAIN_US)
     return (yield from find(action_id, tenant))
 
 
@@ -126,8 +120,7 @@ def wait_until_settled(
             if child.state is State.UNKNOWN:
                 return (yield from outcome_with_reversals(action, replayed=replayed))
             doing, due = (action, 0) if child.state in TERMINAL else (child, child.due_us)
-        begun = yield GetClock()
-        assert isinstance(begun, ClockResult)
+        begun = yield from GetClock()
         if approved_blind(action):
             return (yield from outcome_with_reversals(action, replayed=replayed))
         due = begun.now_us if goes_on(action) else due
@@ -139,7 +132,7 @@ def wait_until_settled(
         if settled(action):  # unknown, and the next reading is not due
             return (yield from outcome_with_reversals(action, replayed=replayed))
         due = due if due is not None else begun.now_us
-        yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
+        yield from Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
 
 
 def _may_resume(action: Action, plans: PlanOf) -> bool:
@@ -157,17 +150,15 @@ def resume(
     plans: PlanOf,
     given: Request | None = None,
     break_glass: str = "",
-) -> Generator[Effect, EffectResult, RunResult]:
+) -> Effects[RunResult]:
     """Acquire the lease and proceed, once. Returns Superseded if another worker holds the lease. `given`: see
     resume.revive.
     """
     action = yield from find(action_id, tenant)
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
+    begun = yield from GetClock()
     plan = plan_for(action, plans)
     until = lease_until(plan.contract, begun.now_us) if plan is not None else begun.now_us + LOOK_AGAIN_US
-    leased = yield Lease(action_id, until)
-    assert isinstance(leased, Leased)
+    leased = yield from Lease(action_id, until)
     if leased.fence is None:
         return Superseded(action_id)
     if leased.version != action.version:
@@ -190,18 +181,17 @@ def current_outcome(action_id: str, tenant: str, *, replayed: bool = False) -> O
     return (yield from outcome_with_reversals(action, replayed=replayed))
 
 
-def nothing() -> Generator[Effect, EffectResult, None]:
+def nothing() -> Effects[None]:
     """No work: already done."""
     yield from ()
 
 
-def find(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
+def find(action_id: str, tenant: str) -> Effects[Action]:
     """The action of this tenant. Other tenants' actions do not exist here."""
-    folded = yield LoadAction(action_id)
-    assert isinstance(folded, Folded)
-    if folded.action is None or (tenant and folded.action.tenant != tenant):
+    folded = yield from LoadAction(action_id)
+    if folded is None or (tenant and folded.tenant != tenant):
         raise NotFoundError(f"There is no action {action_id!r} in this tenant.")
-    return folded.action
+    return folded
 
 
 def settled(action: Action) -> bool:
@@ -209,15 +199,14 @@ def settled(action: Action) -> bool:
     return action.state in TERMINAL or action.state is State.UNKNOWN
 
 
-def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
+def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Effects[None]:
     """Continue a due action until its next wait: a worker's unit of work.
 
     An action with a changed contract goes to review. An action with a missing contract stays unchanged, with
     NotFoundError for the caller. An action without a due time stays unchanged.
     """
     action = yield from find(action_id, tenant)
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
+    begun = yield from GetClock()
     if action.due_us is None:
         return
     plan = plan_for(action, plans)
@@ -235,7 +224,7 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
 
 def cancel(
     engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, unattempted: bool = False, reason: str = ""
-) -> Generator[Effect, EffectResult, None]:
+) -> Effects[None]:
     """Record the caller's cancellation, and read once, now. An ended action keeps its end.
 
     `unattempted`: cancel nothing with an attempt. The lease is of the version seen here, so no attempt comes between.
@@ -247,17 +236,15 @@ def cancel(
             return
         if action.state in TERMINAL and not (action.state is State.REVIEW_REQUIRED and action.attempts == 0):
             return
-        begun = yield GetClock()
-        assert isinstance(begun, ClockResult)
-        leased = yield Lease(action_id, begun.now_us + LOOK_AGAIN_US)
-        assert isinstance(leased, Leased)
+        begun = yield from GetClock()
+        leased = yield from Lease(action_id, begun.now_us + LOOK_AGAIN_US)
         if leased.fence is None or leased.version != action.version:
-            yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+            yield from Wait(action_id, begun.now_us + LOOK_AGAIN_US)
             continue
         if action.state is State.PROPOSED:  # not executed: the contract is not needed
             entries = Recorder(action, action.version)
             entries.add(EventKind.CANCELLED, leased.now_us, (State.FAILED,), cancelled_by(action.principal, reason))
-            yield Commit(entries.append(leased.fence))
+            yield from Commit(entries.append(leased.fence))
             return
         run = yield from revive(action, plans, begun.owner, leased.fence)
         run.passed(leased.now_us)

@@ -1,14 +1,14 @@
 """Effects: the engine's requests to a driver, and the driver's answers.
 
-The engine yields an effect; a driver performs the effect and sends the result back. Every result carries the time, so
-the engine never reads a clock. This module is the engine's whole view of the world.
+The engine yields an effect; a driver performs the effect and sends the result back. The engine never reads a clock: the
+time comes with the results. This module is the engine's whole view of the world.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
@@ -39,22 +39,70 @@ class ReadKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """Make the append durable. Answer: Committed."""
+class Committed:
+    result: AppendResult
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """How a call ended: `value` after a return, `error` after a raise, with the times around the call by our clock."""
+
+    ending: Ending
+    value: object
+    error: BaseException | None
+    started_us: int
+    finished_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """`fence` None: another worker holds the lease. `version`: the action's current version, possibly newer than
+    expected.
+    """
+
+    fence: int | None
+    version: int
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockResult:
+    now_us: int
+    action_id: str
+    owner: str
+
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EffectOf(Generic[R]):
+    """An effect. `yield from` an effect asks the driver, and is the driver's result of the type `R`."""
+
+    def __iter__(self) -> Generator[Effect, Any, R]:
+        result: R = yield cast("Effect", self)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(EffectOf[Committed]):
+    """Make the append durable."""
 
     append: Append
 
 
 @dataclass(frozen=True, slots=True)
-class AllowEarlyDispatch:
+class AllowEarlyDispatch(EffectOf[int]):
     """Nothing bars an action with an allowed early call. A capable driver may call the tool now, before the attempt,
-    the next commit, is durable. Answer: Woken.
+    the next commit, is durable. Result: the time in microseconds.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
-    """Call the tool for a durable attempt; never after `not_after_us`. Answer: Called."""
+class Dispatch(EffectOf[Called]):
+    """Call the tool for a durable attempt; never after `not_after_us`."""
 
     plan: CompiledContract
     context: Context
@@ -68,8 +116,8 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True)
-class CallReader:
-    """Take a reading with one handler. Answer: Called."""
+class CallReader(EffectOf[Called]):
+    """Take a reading with one handler."""
 
     plan: CompiledContract
     look: ReadKind
@@ -81,8 +129,8 @@ class CallReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
-    """Commit or abandon a staged transaction, or (with `staged` None) roll back. Answer: Called."""
+class Settle(EffectOf[Called]):
+    """Commit or abandon a staged transaction, or (with `staged` None) roll back."""
 
     plan: CompiledContract
     context: Context
@@ -93,16 +141,16 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait until this time. Everything is durable, and the lease is released. Answer: Woken."""
+class Wait(EffectOf[int]):
+    """Wait until this time. Everything is durable, and the lease is released. Result: the time in microseconds."""
 
     action_id: str
     until_us: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
-    """Acquire or renew the lease. Answer: Leased. `version`: only if the action still has this version (0: any)."""
+class Lease(EffectOf[Leased]):
+    """Acquire or renew the lease. `version`: only if the action still has this version (0: any)."""
 
     action_id: str
     until_us: int
@@ -110,8 +158,8 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """Load evidence of an action. Answer: Loaded."""
+class Load(EffectOf[bytes | None]):
+    """Load the bytes of an action's evidence."""
 
     tenant: str
     action_id: str
@@ -119,16 +167,16 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadKey:
-    """Load the idempotency record. Answer: KeyFound."""
+class LoadKey(EffectOf[KeyRecord | None]):
+    """Load the idempotency record."""
 
     tenant: str
     key_hash: str
 
 
 @dataclass(frozen=True, slots=True)
-class LoadPreconditions:
-    """Load the ledger's preconditions of a new action: key record, tenant counters, freeze. Answer: Opened."""
+class LoadPreconditions(EffectOf[Opened]):
+    """Load the ledger's preconditions of a new action: key record, tenant counters, freeze."""
 
     tenant: str
     key_hash: str
@@ -136,15 +184,15 @@ class LoadPreconditions:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadCounts:
-    """Load the tenant's counters above zero. Answer: Counted."""
+class LoadCounts(EffectOf[Mapping[tuple[str, str], int]]):
+    """Load the tenant's counters above zero, by subject and name."""
 
     tenant: str
 
 
 @dataclass(frozen=True, slots=True)
-class LoadFreeze:
-    """Load the oldest freeze of these subjects, or of the freezes `by` this action alone. Answer: FreezeFound."""
+class LoadFreeze(EffectOf[Freeze | None]):
+    """Load the oldest freeze of these subjects, or of the freezes `by` this action alone."""
 
     tenant: str
     subjects: tuple[str, ...]
@@ -152,29 +200,29 @@ class LoadFreeze:
 
 
 @dataclass(frozen=True, slots=True)
-class GetClock:
-    """Get the time, and with `fresh` the next action's id. Answer: Begun."""
+class GetClock(EffectOf[ClockResult]):
+    """Get the time, and with `fresh` the next action's id."""
 
     fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class LoadAction:
-    """Fold another action's events. Answer: Folded."""
+class LoadAction(EffectOf[Action | None]):
+    """Fold another action's events."""
 
     action_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class LoadActions:
-    """Fold several actions' events. Answer: ActionsById."""
+class LoadActions(EffectOf[Mapping[str, Action]]):
+    """Fold several actions' events. Result: the existing actions, by id."""
 
     action_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadDependants:
-    """Load the actions depending on a claim, up to a limit. Answer: DependantsFound."""
+class LoadDependants(EffectOf[tuple[str, ...]]):
+    """Load the ids of actions depending on a claim, up to a limit."""
 
     tenant: str
     claim: str
@@ -182,32 +230,33 @@ class LoadDependants:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSaga:
-    """Fold a saga's events. Answer: FoldedSaga."""
+class LoadSaga(EffectOf[Saga | None]):
+    """Fold a saga's events."""
 
     saga_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class MakeDue:
-    """Move the due time of a waiting action forward to now, without a decision. Answer: Woken."""
+class MakeDue(EffectOf[int]):
+    """Move the due time of a waiting action forward to now, without a decision. Result: the time in microseconds."""
 
     action_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RunAll:
-    """Run these generators, none of them waiting, in parallel if the driver can. Answer: AllResults.
+class RunAll(EffectOf[tuple[Any, ...]]):
+    """Run these generators, none of them waiting, in parallel if the driver can.
 
-    A sequential driver stops at the first error. Generators not started by then are already announced in the ledger.
+    The results are in order, each a value or the raised exception. A sequential driver stops at the first error.
+    Generators not started by then are already announced in the ledger.
     """
 
-    works: tuple[Generator[Effect, EffectResult, Any], ...]
+    works: tuple[Effects[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveReadSlot:
-    """Reserve a rate-limited reading for a tenant, from this moment on. Answer: ReadSlot."""
+class ReserveReadSlot(EffectOf[int]):
+    """Reserve a rate-limited reading for a tenant, from this moment on. Result: its time in microseconds."""
 
     tenant: str
     wanted_us: int
@@ -215,16 +264,16 @@ class ReserveReadSlot:
 
 
 @dataclass(frozen=True, slots=True)
-class ProveEnded:
-    """Has the process behind an attempt of this action provably ended? Answer: Proved."""
+class ProveEnded(EffectOf[bool]):
+    """Has the process behind an attempt of this action provably ended?"""
 
     action_id: str
     owner: str
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureEvidence:
-    """Measure a tenant's evidence. Answer: EvidenceSize."""
+class MeasureEvidence(EffectOf[int]):
+    """Measure a tenant's evidence in bytes."""
 
     tenant: str
 
@@ -254,128 +303,5 @@ Effect = (
     | GetClock
 )
 
-
-@dataclass(frozen=True, slots=True)
-class ReadSlot:
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Proved:
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceSize:
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    result: AppendResult
-    now_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """How a call ended: `value` after a return, `error` after a raise, with the times around the call by our clock."""
-
-    ending: Ending
-    value: object
-    error: BaseException | None
-    started_us: int
-    finished_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Woken:
-    now_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Leased:
-    """`fence` None: another worker holds the lease. `version`: the action's current version, possibly newer than
-    expected.
-    """
-
-    fence: int | None
-    version: int
-    now_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    body: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFound:
-    record: KeyRecord | None
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    counts: Mapping[tuple[str, str], int]
-
-
-@dataclass(frozen=True, slots=True)
-class FreezeFound:
-    freeze: Freeze | None
-
-
-@dataclass(frozen=True, slots=True)
-class ClockResult:
-    now_us: int
-    action_id: str
-    owner: str
-
-
-@dataclass(frozen=True, slots=True)
-class Folded:
-    action: Action | None
-
-
-@dataclass(frozen=True, slots=True)
-class ActionsById:
-    """The existing actions, by id."""
-
-    actions: Mapping[str, Action]
-
-
-@dataclass(frozen=True, slots=True)
-class DependantsFound:
-    action_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FoldedSaga:
-    saga: Saga | None
-
-
-@dataclass(frozen=True, slots=True)
-class AllResults:
-    """The results in order; for a raised error, the exception."""
-
-    results: tuple[Any, ...]
-
-
-EffectResult = (
-    Committed
-    | Called
-    | Woken
-    | Leased
-    | Loaded
-    | KeyFound
-    | Opened
-    | Counted
-    | Folded
-    | ActionsById
-    | DependantsFound
-    | FoldedSaga
-    | AllResults
-    | FreezeFound
-    | ReadSlot
-    | Proved
-    | EvidenceSize
-    | ClockResult
-)
+Effects: TypeAlias = Generator[Effect, Any, T]
+"""A generator of effects that returns a T."""

@@ -10,7 +10,7 @@ the side effect, one with everything after.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -34,19 +34,13 @@ from readback.engine.effects import (
     Called,
     ClockResult,
     Commit,
-    Committed,
-    Counted,
-    Effect,
-    EffectResult,
-    Folded,
+    Effects,
     GetClock,
     Lease,
-    Leased,
     LoadAction,
     LoadCounts,
     LoadPreconditions,
     Wait,
-    Woken,
 )
 from readback.engine.recovery import resend
 from readback.engine.recovery import resend as other_engine
@@ -181,20 +175,18 @@ class Engine:
 
     def _propose(
         self, request: Request, scope: CallerContext, named: Callable[[ClockResult], None] | None, *, submitted: bool
-    ) -> Generator[Effect, EffectResult, tuple[Run, Opened, Duplicate | None]]:
+    ) -> Effects[tuple[Run, Opened, Duplicate | None]]:
         """Return the new action and its preconditions, or the operation's existing action."""
         validate.admit(request, scope)
-        begun = yield GetClock(fresh=not request.action_id)
-        assert isinstance(begun, ClockResult)
+        begun = yield from GetClock(fresh=not request.action_id)
         if request.action_id:  # announced by a saga: every worker starts the same action
             begun = replace(begun, action_id=request.action_id)
         if named is not None:
             named(begun)
         draft = execute.draft(request, scope, begun)
-        opened = yield LoadPreconditions(scope.tenant, draft.key_hash, draft.freeze_subjects)
-        assert isinstance(opened, Opened)
+        opened = yield from LoadPreconditions(scope.tenant, draft.key_hash, draft.freeze_subjects)
         if request.ahead and opened.freeze is None and self.limits is None and validate.only_freezes(request):
-            yield AllowEarlyDispatch()  # no question remains before the attempt
+            yield from AllowEarlyDispatch()  # no question remains before the attempt
         run = execute.propose(draft, self.table.version, begun.now_us if submitted else None)
         if opened.record is not None and (request.operation or request.plan.contract.key_fields):
             taken = yield from self._existing(run, opened.record, begun.now_us)
@@ -233,9 +225,7 @@ class Engine:
         except (StoreError, EnvelopeProfileError) as error:  # the caller must not read this error as "nothing was done"
             raise unrecorded_outcome(run, error) from error
 
-    def _existing(
-        self, run: Run, record: KeyRecord, now_us: int, *, former: bool = False
-    ) -> Generator[Effect, EffectResult, Duplicate | None]:
+    def _existing(self, run: Run, record: KeyRecord, now_us: int, *, former: bool = False) -> Effects[Duplicate | None]:
         """The operation's existing action. `former`: a key in an earlier form, never taken over by a new action."""
         same = yield from submit.same_request(run, record)
         status = aged(KeyStatus(record.status), record.expires_us, now_us)
@@ -268,9 +258,8 @@ class Engine:
         An attempt already given up is observed all the same, and a reading follows.
         """
         run.passed(called.finished_us)
-        counted = yield LoadCounts(run.scope.tenant)
-        assert isinstance(counted, Counted)
-        run.counts = counted.counts
+        counted = yield from LoadCounts(run.scope.tenant)
+        run.counts = counted
         if run.contract.approval is not None:
             run.doubt = yield from approve.doubt(run, self.approvals)
         return (yield from self._answered(run, called))
@@ -303,9 +292,8 @@ class Engine:
         action = run.action
         if action.state in TERMINAL and action.due_us is None:
             return Completed(run)
-        counted = yield LoadCounts(run.scope.tenant)
-        assert isinstance(counted, Counted)
-        run.counts = counted.counts
+        counted = yield from LoadCounts(run.scope.tenant)
+        run.counts = counted
         if action.state is S.RECONCILED_SUCCESS:
             return (yield from watch.look(run, self._desk))
         if action.state is S.PROPOSED:  # submitted only
@@ -342,14 +330,12 @@ class Engine:
             if ended is not None:
                 return ended
 
-    def _sleep(self, run: Run) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _sleep(self, run: Run) -> Effects[RunResult | None]:
         """Wait until due, without a lease. Then acquire the lease again, unless another worker continued the action."""
         action = run.action
         assert action.due_us is not None
-        woken = yield Wait(action.id, action.due_us)
-        assert isinstance(woken, Woken)
-        leased = yield Lease(action.id, lease_until(run.contract, woken.now_us), run.durable_version)
-        assert isinstance(leased, Leased)
+        woken = yield from Wait(action.id, action.due_us)
+        leased = yield from Lease(action.id, lease_until(run.contract, woken), run.durable_version)
         if leased.fence is None or leased.version != run.durable_version:
             check_not_rolled_back(run, leased.version)
             return Superseded(action.id)
@@ -357,7 +343,7 @@ class Engine:
         run.passed(leased.now_us)
         return None
 
-    def _look(self, run: Run) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _look(self, run: Run) -> Effects[RunResult | None]:
         """Take one round of readings and commit the consequence. None: more work may follow."""
         as_of_us = run.now_us  # the round counts from here, regardless of its duration
         when = self._timing(run)
@@ -373,7 +359,7 @@ class Engine:
             decision = self._decide(run, when, self._judge(run, when, as_of_us, held), as_of_us)
         return (yield from self._act(run, when, decision, run.now_us))
 
-    def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Effect, EffectResult, Reconciliation]:
+    def _round(self, run: Run, when: Timing, as_of_us: int) -> Effects[Reconciliation]:
         """Take readings, and the searches needed to settle them: as few as the moment requires."""
         closing = as_of_us >= when.close_us or run.action.decision == _VERIFY_AGAIN
         if run.contract.readers:
@@ -421,9 +407,7 @@ class Engine:
     def _timing(self, run: Run) -> Timing:
         return timing(run.contract, run.action, verify.ended_by_itself(run))
 
-    def _never_dispatched(
-        self, run: Run, when: Timing, now_us: int
-    ) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _never_dispatched(self, run: Run, when: Timing, now_us: int) -> Effects[RunResult | None]:
         result = execute.never_dispatched(run)
         decision = self._decide(run, when, result, now_us)
         path = path_through(run.action.state, _FAILED)
@@ -432,9 +416,7 @@ class Engine:
 
     # --- act on the row ---
 
-    def _act(
-        self, run: Run, when: Timing, decision: Decision, now_us: int
-    ) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Effects[RunResult | None]:
         action, result = run.action, decision.result
         if action.state is _FAILED:
             return (yield from watch.late(run, decision, when, self._desk, now_us))
@@ -456,9 +438,7 @@ class Engine:
             yield from claim.after_judgement(run, result, follows.path, news=False, now_us=now_us)
         return (yield from self._after(run, again=follows.again))
 
-    def _shadowed(
-        self, run: Run, when: Timing, decision: Decision, now_us: int
-    ) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _shadowed(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Effects[RunResult | None]:
         """Record the judgement of a shadow action. Within the window another reading follows; afterwards nothing."""
         recover.count_sources(run, decision.result)
         for judged in (*run.missed, *run.checks):
@@ -476,7 +456,7 @@ class Engine:
             recover.record_judgement(run, told, path, now_us, due_us=None, held_since_us=0, shadow=judgement)
         return (yield from self._commit(run, release_lease=True))
 
-    def _after(self, run: Run, *, again: bool) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _after(self, run: Run, *, again: bool) -> Effects[RunResult | None]:
         state = run.action.state
         working = again or state in (_COMPENSATING, _RECONCILIATION_FAILED)
         ended = yield from self._commit(run, release_lease=not working)
@@ -557,12 +537,11 @@ class Engine:
     def _desk(self) -> watch.WatchContext:
         return watch.WatchContext(self.table, self.limits, partial(self._commit, release_lease=True))
 
-    def _commit(self, run: Run, *, release_lease: bool) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _commit(self, run: Run, *, release_lease: bool) -> Effects[RunResult | None]:
         try:
-            committed = yield Commit(run.append(run.action.updated_us, release_lease=release_lease))
+            committed = yield from Commit(run.append(run.action.updated_us, release_lease=release_lease))
         except StoreError as error:
             raise unrecorded_outcome(run, error) from error
-        assert isinstance(committed, Committed)
         run.passed(committed.now_us)
         result = committed.result
         if type(result) is Appended:
@@ -588,10 +567,9 @@ class Engine:
             fresh = execute.propose(execute.draft(run.origin, run.scope, begun), self.table.version)
             fresh.passed(run.now_us)
             return (yield from self._refuse(fresh, refusal))
-        folded = yield LoadAction(action.id)
-        assert isinstance(folded, Folded)
-        assert folded.action is not None
-        run.begin_again(folded.action)
+        folded = yield from LoadAction(action.id)
+        assert folded is not None
+        run.begin_again(folded)
         if run.action.state is S.PENDING:  # the request was to be sent again: the result is still read
             return Superseded(action.id)
         return (yield from self._refuse(run, refusal))

@@ -7,8 +7,6 @@ stays open. When its time is over, the attempt is unknown, as after a crash: rea
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.outcome.outcome import Outcome
@@ -25,7 +23,7 @@ from readback.engine.coordinator import (
     settled,
     wait_until_settled,
 )
-from readback.engine.effects import Called, ClockResult, Effect, EffectResult, Ending, GetClock, Lease, Leased, Wait
+from readback.engine.effects import Called, Effects, Ending, GetClock, Lease, Wait
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf, revive
 from readback.engine.run_result import Completed, Duplicate
@@ -57,7 +55,7 @@ class Report:
 
 def start_external(
     engine: Engine, request: Request, scope: CallerContext, plans: PlanOf, ticket: ActionHandle
-) -> Generator[Effect, EffectResult, ExternalAttempt]:
+) -> Effects[ExternalAttempt]:
     """Start a proposal up to its durable attempt. An earlier request gets no second attempt, unless approved since and
     not attempted. Requires `request.outside`.
     """
@@ -88,14 +86,12 @@ def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf
             raise UsageError(f"Action {action_id} has no external attempt to report.")
         if not _open_to_report(action):
             return (yield from wait_until_settled(engine, action_id, tenant, plans))
-        begun = yield GetClock()
-        assert isinstance(begun, ClockResult)
+        begun = yield from GetClock()
         plan = plans(action.contract)
         until_us = begun.now_us + LOOK_AGAIN_US if plan is None else lease_until(plan.contract, begun.now_us)
-        leased = yield Lease(action_id, until_us, action.version)
-        assert isinstance(leased, Leased)
+        leased = yield from Lease(action_id, until_us, action.version)
         if leased.fence is None:
-            yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+            yield from Wait(action_id, begun.now_us + LOOK_AGAIN_US)
             continue
         run = yield from revive(action, plans, begun.owner, leased.fence)
         called = Called(said.ending, said.value, said.error, action.executed_us, leased.now_us)

@@ -6,7 +6,7 @@ path: this module does not know whether the previous process died.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
@@ -20,7 +20,7 @@ from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup
 from readback.domain.verification.reconciliation import EvaluatedReading
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
-from readback.engine.effects import Effect, EffectResult, Load, Loaded
+from readback.engine.effects import Effects, Load
 from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.run import REDACTED, Run
 from readback.engine.stages.evaluate import judge_reading
@@ -65,7 +65,7 @@ def woken(action: Action | None, due_us: int | None) -> Action | None:
 
 def revive(
     action: Action, plans: PlanOf, owner: str, fence: int, given: Request | None = None, break_glass: str = ""
-) -> Generator[Effect, EffectResult, Run]:
+) -> Effects[Run]:
     """The run of a leased action. Raises ContractChangedError if the contract has changed.
 
     `given`: the same request, repeated by a caller with the redacted values.
@@ -167,12 +167,11 @@ def _marks(value: Json, path: Path) -> Iterable[Path]:
             yield from _marks(below, Path((*path.steps, place), f"{path}[{place}]"))
 
 
-def _load(action: Action, digest: str) -> Generator[Effect, EffectResult, Json]:
+def _load(action: Action, digest: str) -> Effects[Json]:
     if not digest:
         return None
-    loaded = yield Load(action.tenant, action.id, digest)
-    assert isinstance(loaded, Loaded)
-    return None if loaded.body is None else parse_json(loaded.body)
+    loaded = yield from Load(action.tenant, action.id, digest)
+    return None if loaded is None else parse_json(loaded)
 
 
 # --- arguments with redacted values ---

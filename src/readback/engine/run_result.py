@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from readback.canon.frozen import dataclass
-from readback.engine.effects import Effect, EffectResult, Wait
+from readback.engine.effects import Effect, Effects, Wait
 from readback.engine.run import Run
 
 
@@ -34,26 +33,26 @@ class Superseded:
 
 
 RunResult = Completed | Duplicate | Superseded
-Work = Generator[Effect, EffectResult, RunResult]
+Work = Effects[RunResult]
 
 
 # A wrapper between a driver and the engine's work. Values and errors pass as with `yield from`.
 
 
-class StopAtWait(Generator[Effect, EffectResult, RunResult]):
+class StopAtWait(Effects[RunResult]):
     """Run a generator up to its first wait. With `may_wait` False, the work ends there, durable."""
 
     def __init__(
         self,
-        work: Generator[Effect, EffectResult, RunResult],
+        work: Effects[RunResult],
         *,
         may_wait: bool = True,
     ) -> None:
         self._work = work
         self._may_wait = may_wait
 
-    def send(self, answer: EffectResult | None) -> Effect:
-        return self._passed(self._work.send(answer))  # type: ignore[arg-type]
+    def send(self, answer: object) -> Effect:
+        return self._passed(self._work.send(answer))
 
     def throw(self, *raised: Any) -> Effect:
         return self._passed(self._work.throw(*raised))

@@ -6,7 +6,7 @@ outside only after the commit of the append.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Final
 
@@ -19,7 +19,7 @@ from readback.domain.saga.fold import CLOSED, KIND, Direction, Saga
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.engine.compiled_contract import CallerContext
-from readback.engine.effects import ActionsById, Effect, EffectResult, FoldedSaga, Load, LoadActions, Loaded, LoadSaga
+from readback.engine.effects import Effects, Load, LoadActions, LoadSaga
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.errors import StoreCorruptError
 from readback.ports.storage.store import Append, Evidence, KeyRecord, Projection, SealedEvent, StoredEvent
@@ -190,14 +190,13 @@ def fold_saga(events: Iterable[StoredEvent], due_us: int | None = None) -> Saga 
     return saga
 
 
-def load_saga(saga_id: str) -> Generator[Effect, EffectResult, Saga | None]:
+def load_saga(saga_id: str) -> Effects[Saga | None]:
     """The saga by the current ledger, or None for an unknown id."""
-    folded = yield LoadSaga(saga_id)
-    assert isinstance(folded, FoldedSaga)
-    return folded.saga
+    folded = yield from LoadSaga(saga_id)
+    return folded
 
 
-def left_behind(action: Action) -> Generator[Effect, EffectResult, bool]:
+def left_behind(action: Action) -> Effects[bool]:
     """The action is a step of a saga already reversing, stopped or ended: no saga would reverse its effect."""
     named = str(action.context.get("saga", ""))
     if not named or action.context.get("reverses"):
@@ -209,25 +208,22 @@ def left_behind(action: Action) -> Generator[Effect, EffectResult, bool]:
     return stopped or saga.heading is Direction.BACKWARD or saga.state in CLOSED
 
 
-def load_family(saga: Saga) -> Generator[Effect, EffectResult, dict[str, Action]]:
+def load_family(saga: Saga) -> Effects[dict[str, Action]]:
     """The saga's actions, and their own reversals, by id."""
     ids = tuple(i for r in saga.steps.values() for i in (r.action_id, r.undo_id) if i)
     if not ids:
         return {}
-    found = yield LoadActions(ids)
-    assert isinstance(found, ActionsById)
-    own = tuple(a.compensation_id for a in found.actions.values() if a.compensation_id)
+    found = yield from LoadActions(ids)
+    own = tuple(a.compensation_id for a in found.values() if a.compensation_id)
     if not own:
-        return dict(found.actions)
-    more = yield LoadActions(own)
-    assert isinstance(more, ActionsById)
-    return {**found.actions, **more.actions}
+        return dict(found)
+    more = yield from LoadActions(own)
+    return {**found, **more}
 
 
-def load_json(of: Action | Saga, digest: str) -> Generator[Effect, EffectResult, Json]:
+def load_json(of: Action | Saga, digest: str) -> Effects[Json]:
     """Evidence of an action or a saga as JSON; None if missing or erased."""
     if not digest:
         return None
-    loaded = yield Load(of.tenant, of.id, digest)
-    assert isinstance(loaded, Loaded)
-    return None if loaded.body is None else parse_json(loaded.body)
+    loaded = yield from Load(of.tenant, of.id, digest)
+    return None if loaded is None else parse_json(loaded)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Generator, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from readback.drivers.interpreter import Parked
 from readback.engine import external_attempts
 from readback.engine.compiled_contract import Request
 from readback.engine.coordinator import ActionHandle
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.engine.resume import fold
 from readback.engine.stages.approve import waits
 from readback.errors import InputError
@@ -227,7 +227,7 @@ class HookSession:
         assert not isinstance(handed, Parked)
         return handed
 
-    def _handing(self, request: Request) -> Generator[Effect, EffectResult, external_attempts.ExternalAttempt]:
+    def _handing(self, request: Request) -> Effects[external_attempts.ExternalAttempt]:
         s = self.session
         return external_attempts.start_external(s.engine, request, s.scope, s.plan_of, ActionHandle())
 

@@ -8,7 +8,7 @@ Never use this driver with real systems and their own time.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import field
 from functools import lru_cache
 from itertools import count
@@ -19,53 +19,29 @@ from readback.domain.action.action import Action
 from readback.domain.context import Context
 from readback.domain.events import open_envelope
 from readback.engine.effects import (
-    ActionsById,
-    AllowEarlyDispatch,
-    AllResults,
     Called,
     CallReader,
     ClockResult,
     Commit,
     Committed,
-    Counted,
-    DependantsFound,
     Dispatch,
     Effect,
-    EffectResult,
+    Effects,
     Ending,
-    EvidenceSize,
-    Folded,
-    FoldedSaga,
-    FreezeFound,
     GetClock,
-    KeyFound,
     Lease,
     Leased,
-    Load,
     LoadAction,
     LoadActions,
-    LoadCounts,
-    LoadDependants,
-    Loaded,
-    LoadFreeze,
-    LoadKey,
     LoadPreconditions,
-    LoadSaga,
-    MakeDue,
-    MeasureEvidence,
-    Proved,
     ProveEnded,
     ReadKind,
-    ReadSlot,
-    ReserveReadSlot,
     RunAll,
     Settle,
     Wait,
-    Woken,
 )
-from readback.engine.entries.side_records import oldest_freeze
+from readback.engine.ledger_answers import answer_of_ledger
 from readback.engine.resume import fold_opened, woken
-from readback.engine.saga_run import fold_saga
 from readback.ports.handlers import Handler
 from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
@@ -116,7 +92,7 @@ class VirtualDriver:
         """Schedule an act of another party at a moment, if the work waits through it."""
         heapq.heappush(self._agenda, (at_us, next(self._order), act))
 
-    def drive(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
+    def drive(self, work: Effects[T], give_up_us: int | None = None) -> T | Parked:
         """Drive the work to its end, or to a wait beyond `give_up_us`. Raises ProcessDied at the ordered step."""
         stopped = False
         try:
@@ -127,7 +103,7 @@ class VirtualDriver:
                     if stopped or not self._wait(step, give_up_us):
                         work.close()
                         return Parked(step.action_id)
-                    answer: EffectResult = Woken(self.runtime.now_us())
+                    answer: object = self.runtime.now_us()
                 else:
                     try:
                         answer = self._do(step)
@@ -175,7 +151,7 @@ class VirtualDriver:
 
     # --- doing ---------------------------------------------------------------------------------------
 
-    def _do(self, step: Effect) -> EffectResult:
+    def _do(self, step: Effect) -> object:
         match step:
             case Commit(append):
                 return Committed(self.store.append((append,))[0], self.runtime.now_us())
@@ -187,71 +163,24 @@ class VirtualDriver:
             case CallReader() | Settle():
                 return self._call(_hand(step), step.context, step.arguments, step.timeout_us)
             case RunAll(works):
-                return AllResults(tuple(self.drive(work) for work in works))
+                return tuple(self.drive(work) for work in works)
             case Wait():
                 raise AssertionError("a wait is not done but waited")
-            case _:
-                return self._ask(step)
-
-    def _ask(
-        self,
-        step: GetClock
-        | LoadKey
-        | LoadPreconditions
-        | LoadCounts
-        | Load
-        | LoadAction
-        | LoadActions
-        | LoadDependants
-        | LoadSaga
-        | LoadFreeze
-        | ReserveReadSlot
-        | ProveEnded
-        | MeasureEvidence
-        | MakeDue
-        | Lease
-        | AllowEarlyDispatch,
-    ) -> EffectResult:
-        store, runtime = self.store, self.runtime
-        match step:
-            case GetClock(fresh):
-                return ClockResult(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
-            case LoadPreconditions(tenant, key_hash, subjects):
-                return store.opening(tenant, key_hash, subjects)
-            case LoadKey(tenant, key_hash):
-                return KeyFound(store.key(tenant, key_hash))
-            case LoadCounts(tenant):
-                return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
-            case LoadFreeze(tenant, subjects, by):
-                return FreezeFound(oldest_freeze(store, tenant, subjects, by))
-            case Load(tenant, action_id, digest):
-                evidence = store.evidence(tenant, action_id, digest)
-                return Loaded(None if evidence is None else evidence.body)
             case LoadAction(action_id):
-                return Folded(self._fold(action_id))
+                return self._fold(action_id)
             case LoadActions(ids):
-                return ActionsById({each: a for each in ids if (a := self._fold(each)) is not None})
-            case LoadDependants(tenant, claim, limit):
-                return DependantsFound(tuple(store.dependants(tenant, claim, limit)))
-            case LoadSaga(saga_id):
-                held = store.projection(saga_id)
-                due_us = held.projection.due_us if held is not None else None
-                return FoldedSaga(fold_saga(store.events(saga_id), due_us))
-            case ReserveReadSlot(tenant, wanted_us, per_minute):
-                return ReadSlot(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
+                return {each: a for each in ids if (a := self._fold(each)) is not None}
             case ProveEnded(_, owner):  # one driver does one thing at a time: its own attempt has ended
-                return Proved(owner == runtime.owner() or runtime.is_owner_dead(owner))
-            case MeasureEvidence(tenant):
-                return EvidenceSize(store.evidence_bytes(tenant))
-            case MakeDue(waiting_id):
-                store.make_due(waiting_id, runtime.now_us())
-                return Woken(runtime.now_us())
-            case AllowEarlyDispatch():
-                return Woken(runtime.now_us())
+                return owner == self.runtime.owner() or self.runtime.is_owner_dead(owner)
+            case GetClock(fresh):
+                now_us, owner = self.runtime.now_us(), self.runtime.owner()
+                return ClockResult(now_us, self.runtime.new_id() if fresh else "", owner)
+            case LoadPreconditions(tenant, key_hash, subjects):
+                return self.store.opening(tenant, key_hash, subjects)
             case Lease():
                 return self._lease(step)
             case _:
-                assert_never(step)
+                return answer_of_ledger(self.store, self.runtime, step)
 
     def _fold(self, action_id: str) -> Action | None:
         stored = self.store.projection(action_id)

@@ -5,7 +5,7 @@ Reads go through the session's store. A caller with a driver passes the orders t
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from readback.canon.limits import MESSAGE_MAX_BYTES
@@ -13,7 +13,7 @@ from readback.client.session import Session, check_id
 from readback.domain.contract.approval import is_principal
 from readback.domain.people.review import Decision, ReviewCase, lift_bytes, resolution_bytes
 from readback.domain.people.signed_statement import SignedStatement, why_not_signed
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.engine.people import review
 from readback.engine.people.review import Order, needs_signature
 from readback.engine.people.review_case import packet
@@ -40,7 +40,7 @@ def review_packet(session: Session, id_or_stamp: str) -> ReviewCase:
     return packet(session.store, action_id, session.scope.tenant, session.engine.table, session.plan_of)
 
 
-def resolving(session: Session, order: Order) -> Generator[Effect, EffectResult, None]:
+def resolving(session: Session, order: Order) -> Effects[None]:
     """Return the work that records the decision and its consequences, for a caller with a driver."""
     work = saga_review.resolve if session.is_saga(order.action_id) else review.resolve
     return work(session.engine, order, session.scope.tenant, session.plan_of)

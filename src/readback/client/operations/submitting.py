@@ -6,7 +6,7 @@ name is known, a worker with the contract checks later, and an invalid request e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.client.operations import claiming
@@ -14,7 +14,7 @@ from readback.client.operations.claiming import Upon
 from readback.client.proposal import Proposal
 from readback.client.session import Session, check_id, check_step
 from readback.engine.compiled_contract import CallerContext, Request
-from readback.engine.effects import ClockResult, Effect, EffectResult
+from readback.engine.effects import ClockResult, Effects
 from readback.engine.run_result import Completed
 from readback.engine.stages.submit import Submission, submit_named
 from readback.errors import ArgumentError, OversizeError, ProposalError
@@ -30,7 +30,7 @@ def submit(
     upon: Iterable[Upon] | Upon,
     run: str | None = None,
     named: Callable[[ClockResult], None] | None = None,
-) -> Generator[Effect, EffectResult, str]:
+) -> Effects[str]:
     """Submit, and return the id of this or of the earlier request. Raises InputError before anything is recorded.
 
     `named` receives the id of a new request before the commit.
@@ -64,7 +64,7 @@ def submit(
 
 def _proposed(
     s: Session, scope: CallerContext, request: Request, named: Callable[[ClockResult], None] | None
-) -> Generator[Effect, EffectResult, str]:
+) -> Effects[str]:
     ended = yield from s.engine.submit(request, scope, named)
     return ended.run.action.id if isinstance(ended, Completed) else ended.action_id
 

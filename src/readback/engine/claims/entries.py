@@ -7,7 +7,7 @@ recorded success makes its claims.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from readback.canon import Json
@@ -38,7 +38,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.effects import DependantsFound, Effect, EffectResult, Folded, LoadAction, LoadDependants
+from readback.engine.effects import Effects, LoadAction, LoadDependants
 from readback.engine.entries.recorder import Recorder
 from readback.engine.run import Run
 from readback.errors import NOT_STANDING, MalformedClaimError
@@ -63,7 +63,7 @@ def upon_in(context: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(str(each) for each in named) if isinstance(named, list) else ()
 
 
-def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Generator[Effect, EffectResult, tuple[str, ...]]:
+def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Effects[tuple[str, ...]]:
     """The invalid claims among these and among the claims behind them, nearest first."""
     waiting, seen, found = list(claims), set(claims), list[str]()
     looked = 0
@@ -74,9 +74,8 @@ def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Generator[Effect, Ef
         except MalformedClaimError:
             found.append(claim)
             continue
-        folded = yield LoadAction(action_id)
-        assert isinstance(folded, Folded)
-        action = folded.action
+        folded = yield from LoadAction(action_id)
+        action = folded
         if action is None or action.tenant != tenant:
             found.append(claim)
             continue
@@ -88,7 +87,7 @@ def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Generator[Effect, Ef
     return tuple(found)
 
 
-def reason_blocked(action: Action) -> Generator[Effect, EffectResult, str]:
+def reason_blocked(action: Action) -> Effects[str]:
     """Why claims bar the execution, in a sentence; "" if they do not."""
     claims = claims_relied_on(action)
     if not claims:
@@ -103,7 +102,7 @@ def reason_blocked(action: Action) -> Generator[Effect, EffectResult, str]:
 __all__ = ["NOT_STANDING", "claims_relied_on", "invalid_claims", "reason_blocked", "upon_in"]
 
 
-Steps = Generator[Effect, EffectResult, None]
+Steps = Effects[None]
 _K, _C, _S = ClaimKind, ClaimStatus, State
 
 SAYS_DONE: Final = frozenset(
@@ -239,7 +238,7 @@ def is_reversed(action: Action) -> bool:
     return said is not None and said.reason is Reason.REVERSED
 
 
-def dependants(action: Action, kind: ClaimKind) -> Generator[Effect, EffectResult, tuple[tuple[str, ...], int]]:
+def dependants(action: Action, kind: ClaimKind) -> Effects[tuple[tuple[str, ...], int]]:
     """The actions depending on the claim, directly or indirectly: some by id, and the number of the others.
 
     Without a verified claim the store is not asked: no action can depend on the claim.
@@ -249,9 +248,8 @@ def dependants(action: Action, kind: ClaimKind) -> Generator[Effect, EffectResul
     waiting = [claim_id(action.id, each) for each in (_K.HOLDS, _K.HAPPENED) if each in (kind, _K.HOLDS)]
     seen: dict[str, None] = {}
     while waiting and len(seen) < DEPENDANTS_SEEN_MAX:
-        found = yield LoadDependants(action.tenant, waiting.pop(0), DEPENDANTS_SEEN_MAX)
-        assert isinstance(found, DependantsFound)
-        for each in found.action_ids:
+        found = yield from LoadDependants(action.tenant, waiting.pop(0), DEPENDANTS_SEEN_MAX)
+        for each in found:
             if each not in seen and each != action.id and len(seen) < DEPENDANTS_SEEN_MAX:
                 seen[each] = None
                 waiting += [claim_id(each, one) for one in ClaimKind]

@@ -6,7 +6,7 @@ invalid token is refused with its code and leaves no record. A valid token is ch
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -29,15 +29,10 @@ from readback.domain.recovery.table import RecoveryAction, RecoveryTable
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine.effects import (
-    ClockResult,
     Commit,
-    Committed,
-    Effect,
-    EffectResult,
-    Folded,
+    Effects,
     GetClock,
     Lease,
-    Leased,
     LoadAction,
     Wait,
 )
@@ -89,13 +84,12 @@ class ApprovalRequest:
         return signed_token(self.bound, signer, approver, decision, self.read_us)
 
 
-def requested(action_id: str, tenant: str, approvals: Approvals) -> Generator[Effect, EffectResult, ApprovalRequest]:
+def requested(action_id: str, tenant: str, approvals: Approvals) -> Effects[ApprovalRequest]:
     """The pending request of an action. Raises ApprovalError if there is none, or if the request was changed."""
     action = yield from _find(action_id, tenant)
     asked = _open(action)
     bound = yield from _bound(action, asked)
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
+    begun = yield from GetClock()
     signed = tuple(one.approver for one in asked.signed)
     return ApprovalRequest(bound, bound.bytes(), asked.payload, begun.now_us, signed, approvals.policy.version)
 
@@ -118,49 +112,43 @@ def signed_token(bound: Bound, signer: Signer, approver: str, decision: Decision
 def record(
     action_id: str, tenant: str, given: bytes | str | Mapping[str, object] | ApprovalToken, approvals: Approvals,
     decision: Decision,
-) -> Generator[Effect, EffectResult, None]:  # fmt: skip
+) -> Effects[None]:  # fmt: skip
     """Record a token. Raises ApprovalError for an invalid token; then nothing was recorded."""
     token = given if isinstance(given, ApprovalToken) else token_of(given)
     for _ in range(TRIES_MAX):
         action = yield from _find(action_id, tenant)
         asked = _open(action)
-        begun = yield GetClock()
-        assert isinstance(begun, ClockResult)
+        begun = yield from GetClock()
         bound = yield from _bound(action, asked)
         _check(action, asked, bound, token, decision, approvals, begun.now_us)
         kept = yield from load_kept(action)
-        leased = yield Lease(action.id, begun.now_us + LEASE_US, action.version)
-        assert isinstance(leased, Leased)
+        leased = yield from Lease(action.id, begun.now_us + LEASE_US, action.version)
         if leased.fence is not None and leased.version == action.version:
             append = _decided(action, asked, token, kept, leased.now_us, leased.fence)
-            committed = yield Commit(append)
-            assert isinstance(committed, Committed)
+            committed = yield from Commit(append)
             if isinstance(committed.result, Appended):
                 return
-        yield Wait(action.id, begun.now_us + LOOK_AGAIN_US)  # another worker moved the action on, or holds the lease
+        yield from Wait(
+            action.id, begun.now_us + LOOK_AGAIN_US
+        )  # another worker moved the action on, or holds the lease
     raise ApprovalError(f"Action {action_id} is busy; nothing was recorded.", remedy="Ask again.")
 
 
-def renew(
-    action_id: str, tenant: str, approvals: Approvals, table: RecoveryTable
-) -> Generator[Effect, EffectResult, None]:
+def renew(action_id: str, tenant: str, approvals: Approvals, table: RecoveryTable) -> Effects[None]:
     """Renew a request made under another list of approvers; otherwise do nothing.
 
     Earlier signatures no longer count. Raises ApprovalError if no request is pending.
     """
     action = yield from _find(action_id, tenant)
     asked = _open(action)
-    first = yield GetClock(fresh=True)
-    second = yield GetClock(fresh=True)
-    assert isinstance(first, ClockResult)
-    assert isinstance(second, ClockResult)
+    first = yield from GetClock(fresh=True)
+    second = yield from GetClock(fresh=True)
     row = table.decide(Finding.POLICY_VERSION_MISMATCH, unexecuted(SideEffect(action.side_effect)))
     stale = asked.policy != approvals.policy.version and second.now_us < asked.expires_us
     if not stale or row.action is not RecoveryAction.REVALIDATE_APPROVAL:
         return
     yield from _bound(action, asked)
-    leased = yield Lease(action.id, second.now_us + LEASE_US, action.version)
-    assert isinstance(leased, Leased)
+    leased = yield from Lease(action.id, second.now_us + LEASE_US, action.version)
     if leased.fence is None or leased.version != action.version:
         raise ApprovalError(f"Action {action_id} is busy; nothing was recorded.", remedy="Ask again.")
     drawn = (first.action_id, second.action_id)
@@ -169,7 +157,7 @@ def renew(
     body = bound.bytes()
     data = request_data(fresh, sha256_hex(body), asked, row, table.version)
     event = Event(EventKind.APPROVAL_REQUESTED, leased.now_us, (), data, {"approval": sha256_hex(body)})
-    yield Commit(_append(action, event, body, leased.fence))
+    yield from Commit(_append(action, event, body, leased.fence))
 
 
 def _check(
@@ -210,12 +198,11 @@ WHY: Final = {
 }
 
 
-def _find(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
-    folded = yield LoadAction(action_id)
-    assert isinstance(folded, Folded)
-    if folded.action is None or folded.action.tenant != tenant:
+def _find(action_id: str, tenant: str) -> Effects[Action]:
+    folded = yield from LoadAction(action_id)
+    if folded is None or folded.tenant != tenant:
         raise NotFoundError(f"There is no action {action_id!r} in this tenant.")
-    return folded.action
+    return folded
 
 
 def _open(action: Action) -> RequestedApproval:
@@ -229,7 +216,7 @@ def _open(action: Action) -> RequestedApproval:
     )
 
 
-def _bound(action: Action, asked: RequestedApproval) -> Generator[Effect, EffectResult, Bound]:
+def _bound(action: Action, asked: RequestedApproval) -> Effects[Bound]:
     """Rebuild the bytes and compare them with the stored bytes."""
     bound = bound_of(action, asked, (yield from load_kept(action)))
     kept = yield from load(action, asked.payload)

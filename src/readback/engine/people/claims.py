@@ -6,7 +6,7 @@ review, but not reinstated here.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from readback.canon.frozen import dataclass
@@ -31,7 +31,7 @@ from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine import coordinator
 from readback.engine.claims.entries import enter_claims
-from readback.engine.effects import Commit, Committed, Effect, EffectResult
+from readback.engine.effects import Commit, Effects
 from readback.engine.entries.recorder import Recorder
 from readback.engine.people.review import leased
 from readback.engine.resume import fold_opened
@@ -97,7 +97,7 @@ def _last(placed: Sequence[_Placed], kinds: tuple[EventKind, ...]) -> list[_Plac
     return sorted(found.values(), key=lambda each: each[0].version)
 
 
-Steps = Generator[Effect, EffectResult, None]
+Steps = Effects[None]
 _K, _C = ClaimKind, ClaimStatus
 
 
@@ -137,8 +137,7 @@ def decide(order: ClaimOrder, tenant: str) -> Steps:
             entries, (ClaimChange(order.kind, order.status, Reason.PERSON),), lease.now_us, order.word
         )
         assert lease.fence is not None
-        committed = yield Commit(entries.append(lease.fence))
-        assert isinstance(committed, Committed)
+        committed = yield from Commit(entries.append(lease.fence))
         if isinstance(committed.result, Appended):
             return
 

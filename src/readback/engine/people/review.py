@@ -6,7 +6,7 @@ continue the action, so a crash in between loses nothing. No decision verifies a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -26,18 +26,12 @@ from readback.domain.state import State
 from readback.engine import coordinator
 from readback.engine.claims import entries as claim
 from readback.engine.effects import (
-    ClockResult,
     Commit,
-    Committed,
-    Effect,
-    EffectResult,
-    FreezeFound,
+    Effects,
     GetClock,
-    KeyFound,
     Lease,
     Leased,
     Load,
-    Loaded,
     LoadFreeze,
     LoadKey,
     MakeDue,
@@ -56,7 +50,7 @@ LOOK_AGAIN_US: Final = 500_000
 LOOKS_MAX: Final = 240
 """How often to retry while a worker holds the action: after two minutes the decision is refused with an error."""
 
-Steps = Generator[Effect, EffectResult, None]
+Steps = Effects[None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +92,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     entries.add(EventKind.RESOLVED, lease.now_us, path, data, order.signed)
     yield from claim.enter_claims(entries, said, lease.now_us, ClaimStatement(order.who, order.reason, order.signed))
     assert lease.fence is not None
-    committed = yield Commit(entries.append(lease.fence, reserve=reserve, replaces=replaces))
-    assert isinstance(committed, Committed)
+    committed = yield from Commit(entries.append(lease.fence, reserve=reserve, replaces=replaces))
     match committed.result:
         case Appended():
             pass
@@ -111,7 +104,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
         # Durable and due: after a crash the resuming worker continues.
         yield from StopAtWait(coordinator.resume(engine, order.action_id, tenant, plans), may_wait=False)
     if action.context.get("saga"):
-        yield MakeDue(str(action.context["saga"]))  # look soon; without this the look comes later
+        yield from MakeDue(str(action.context["saga"]))  # look soon; without this the look comes later
 
 
 def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
@@ -131,8 +124,7 @@ def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
             data["lift_places"] = [*places]
         entries.add(EventKind.LIFTED, lease.now_us, (), {**data, "signed_by": order.signed_by}, order.signed)
         assert lease.fence is not None
-        committed = yield Commit(entries.append(lease.fence))
-        assert isinstance(committed, Committed)
+        committed = yield from Commit(entries.append(lease.fence))
         if isinstance(committed.result, Appended):
             return
 
@@ -141,9 +133,8 @@ def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
     """A signed order lifts the freeze seen by the person, and no later freeze of the same action."""
     if order.signed is None:
         return
-    found = yield LoadFreeze(action.tenant, (subject,), action.id)
-    assert isinstance(found, FreezeFound)
-    froze = (action.id, found.freeze.since_us if found.freeze is not None else 0)
+    found = yield from LoadFreeze(action.tenant, (subject,), action.id)
+    froze = (action.id, found.since_us if found is not None else 0)
     if not lifts(order.signed.statement, action.tenant, subject, froze, order.who, order.reason):
         raise ReviewError(
             f"Action {action.id} froze {subject!r} again after the lift was signed.",
@@ -155,7 +146,7 @@ def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
 # --- is the decision permitted? ---
 
 
-def _of_version(order: Order, tenant: str) -> Generator[Effect, EffectResult, Action]:
+def _of_version(order: Order, tenant: str) -> Effects[Action]:
     action = yield from coordinator.find(order.action_id, tenant)
     # An action attested as not done may still be reopened. Any other decision is final.
     again = order.decision is Decision.REOPEN and action.attested is Resolution.ATTESTED_NOT_DONE
@@ -232,13 +223,11 @@ def standing_of(
     )
 
 
-def leased(action_id: str, version: int) -> Generator[Effect, EffectResult, Leased]:
+def leased(action_id: str, version: int) -> Effects[Leased]:
     """Acquire the lease, waiting for a current holder. Raises ReviewError if the action is at another version."""
     for _ in range(LOOKS_MAX):
-        begun = yield GetClock()
-        assert isinstance(begun, ClockResult)
-        lease = yield Lease(action_id, begun.now_us + LEASE_US, version)
-        assert isinstance(lease, Leased)
+        begun = yield from GetClock()
+        lease = yield from Lease(action_id, begun.now_us + LEASE_US, version)
         if lease.fence is not None:
             return lease
         if version and lease.version != version:
@@ -247,7 +236,7 @@ def leased(action_id: str, version: int) -> Generator[Effect, EffectResult, Leas
                 remedy="Read it again and decide about its current version.",
                 code="review.stale",
             )
-        yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+        yield from Wait(action_id, begun.now_us + LOOK_AGAIN_US)
     raise ReviewError(f"Action {action_id} stays leased by a worker; try again.", code="review.stale")
 
 
@@ -273,11 +262,10 @@ def _data(action: Action, order: Order, lease: Leased) -> dict[str, Json]:
     }
 
 
-def _reserved(action: Action, now_us: int) -> Generator[Effect, EffectResult, tuple[KeyRecord, str]]:
+def _reserved(action: Action, now_us: int) -> Effects[tuple[KeyRecord, str]]:
     """The key must be reserved again before any execution. Returns the reservation, and the record to replace."""
-    found = yield LoadKey(action.tenant, action.key_hash)
-    assert isinstance(found, KeyFound)
-    replaces, record = "", found.record
+    found = yield from LoadKey(action.tenant, action.key_hash)
+    replaces, record = "", found
     if record is not None and record.action_id != action.id:
         status = aged(KeyStatus(record.status), record.expires_us, now_us)
         same = record.request_hash == action.request_hash
@@ -312,8 +300,7 @@ def _key_taken(holder: str) -> ReviewError:
     )
 
 
-def _load(action: Action, digest: str) -> Generator[Effect, EffectResult, dict[str, Json]]:
-    loaded = yield Load(action.tenant, action.id, digest)
-    assert isinstance(loaded, Loaded)
-    body = None if loaded.body is None else parse_json(loaded.body)
+def _load(action: Action, digest: str) -> Effects[dict[str, Json]]:
+    loaded = yield from Load(action.tenant, action.id, digest)
+    body = None if loaded is None else parse_json(loaded)
     return body if isinstance(body, dict) else {}

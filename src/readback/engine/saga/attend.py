@@ -5,8 +5,6 @@ Called by the clients and workers through their drivers, for ids of sagas. Decid
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 from readback.canon import Json
 from readback.domain.events import EventKind
 from readback.domain.saga.fold import CLOSED, Saga
@@ -16,14 +14,10 @@ from readback.domain.state import TERMINAL, State
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CallerContext
 from readback.engine.effects import (
-    ClockResult,
     Commit,
-    Committed,
-    Effect,
-    EffectResult,
+    Effects,
     GetClock,
     Lease,
-    Leased,
     MakeDue,
     Wait,
 )
@@ -38,7 +32,7 @@ from readback.engine.stages.escalate import CONTRACT_CHANGED, TO_REVIEW
 from readback.errors import NotFoundError
 from readback.ports.storage.store import Appended
 
-OutcomeWork = Generator[Effect, EffectResult, SagaOutcome]
+OutcomeWork = Effects[SagaOutcome]
 LOOK_AGAIN_US = coordinator.LOOK_AGAIN_US
 
 
@@ -71,10 +65,10 @@ def wait_until_settled(
         elif settled(found):
             return (yield from outcome_of_saga(found, replayed=replayed))
         later = found.due_us if found.due_us is not None else now_us
-        yield Wait(saga_id, max(later, now_us + LOOK_AGAIN_US))
+        yield from Wait(saga_id, max(later, now_us + LOOK_AGAIN_US))
 
 
-def _stirred(found: Saga, now_us: int) -> Generator[Effect, EffectResult, bool]:
+def _stirred(found: Saga, now_us: int) -> Effects[bool]:
     """Whether the awaited event has happened: an approval, or a person's decision about a step."""
     family = yield from load_family(found)
     moves = plan_moves(found, family, now_us)
@@ -92,7 +86,7 @@ def current_outcome(saga_id: str, tenant: str, *, replayed: bool = False) -> Out
     return (yield from outcome_of_saga((yield from find(saga_id, tenant)), replayed=replayed))
 
 
-def find(saga_id: str, tenant: str) -> Generator[Effect, EffectResult, Saga]:
+def find(saga_id: str, tenant: str) -> Effects[Saga]:
     """The saga of this tenant. Other tenants' sagas do not exist here."""
     found = yield from load_saga(saga_id)
     if found is None or (tenant and found.tenant != tenant):
@@ -100,7 +94,7 @@ def find(saga_id: str, tenant: str) -> Generator[Effect, EffectResult, Saga]:
     return found
 
 
-def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
+def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Effects[None]:
     """Continue a due saga until its next wait: a worker's unit of work.
 
     A saga with a changed contract goes to review. A saga with a missing contract stays unchanged, with NotFoundError
@@ -115,14 +109,12 @@ def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generat
     yield from resume(engine, found, plans)
 
 
-def advance_step(
-    engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf
-) -> Generator[Effect, EffectResult, None]:
+def advance_step(engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf) -> Effects[None]:
     """Continue a due action of a saga. If the action is settled, also make the saga due; no result depends on this."""
     yield from coordinator.advance(engine, action_id, tenant, plans)
     action = yield from coordinator.find(action_id, tenant)
     if coordinator.settled(action):
-        yield MakeDue(saga_id)
+        yield from MakeDue(saga_id)
 
 
 def resume(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
@@ -136,7 +128,7 @@ def resume(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
     return (yield from saga.proceed(engine, plans, run))
 
 
-def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
+def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Effects[None]:
     """Record the caller's cancellation: before the pivot the saga turns back; after the pivot it continues forward."""
     while True:
         found = yield from find(saga_id, tenant)
@@ -144,7 +136,7 @@ def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generato
             return
         run = yield from _leased(found, engine)
         if run is None:
-            yield Wait(saga_id, (yield from _now()) + LOOK_AGAIN_US)
+            yield from Wait(saga_id, (yield from _now()) + LOOK_AGAIN_US)
             continue
         run.record(EventKind.CANCELLED, {"by": run.scope.principal})
         if missing(found, plans) is None and not changed(found, plans):
@@ -185,18 +177,16 @@ def _hold(run: SagaRun, contract: str) -> saga.Look:
     return saga.Left.WAITING if (yield from _commit(run)) else saga.Left.ELSEWHERE
 
 
-def _leased(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, SagaRun | None]:
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
-    leased = yield Lease(found.id, begun.now_us + LEASE_US, found.version)
-    assert isinstance(leased, Leased)
+def _leased(found: Saga, engine: Engine) -> Effects[SagaRun | None]:
+    begun = yield from GetClock()
+    leased = yield from Lease(found.id, begun.now_us + LEASE_US, found.version)
     if leased.fence is None or leased.version != found.version:
         return None
     scope = yield from _scope(found, engine)
     return SagaRun(found, scope, begun.owner, leased.fence, found.version, leased.now_us)
 
 
-def _scope(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, CallerContext]:
+def _scope(found: Saga, engine: Engine) -> Effects[CallerContext]:
     """The saga's own principal and context. An emergency override counts only in a process with an override."""
     context = {key: str(value) for key, value in found.context.items()}
     budget = yield from load_json(found, found.budget_ref)
@@ -215,15 +205,13 @@ def _scope(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, Calle
     )
 
 
-def _commit(run: SagaRun) -> Generator[Effect, EffectResult, bool]:
-    committed = yield Commit(run.append(release_lease=True))
-    assert isinstance(committed, Committed)
+def _commit(run: SagaRun) -> Effects[bool]:
+    committed = yield from Commit(run.append(release_lease=True))
     return isinstance(committed.result, Appended)
 
 
-def _now() -> Generator[Effect, EffectResult, int]:
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
+def _now() -> Effects[int]:
+    begun = yield from GetClock()
     return begun.now_us
 
 

@@ -7,7 +7,7 @@ anywhere in between; the next process finds the announced ids and continues from
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -22,16 +22,10 @@ from readback.engine import coordinator, tenant_limits
 from readback.engine.claims.entries import REVERSED, enter_claims, is_reversed
 from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.effects import (
-    AllResults,
-    ClockResult,
     Commit,
-    Committed,
-    Effect,
-    EffectResult,
+    Effects,
     GetClock,
-    KeyFound,
     Lease,
-    Leased,
     LoadKey,
     RunAll,
 )
@@ -60,21 +54,20 @@ class Left(StrEnum):
 
 CLAIM_LEASE_US: Final = 5_000_000
 
-Look = Generator[Effect, EffectResult, Left]
-Steps = Generator[Effect, EffectResult, None]
+Look = Effects[Left]
+Steps = Effects[None]
 
 
 def begin(
     engine: Engine, request: SagaRequest, scope: CallerContext, plans: PlanOf, ticket: coordinator.ActionHandle
-) -> Generator[Effect, EffectResult, None]:
+) -> Effects[None]:
     """Start a saga, or find the operation's existing saga and name it in the ticket.
 
     Raises SagaError with all faults of the definition, and PayloadConflictError for another definition under the same
     operation; then nothing was done.
     """
     terms = check(request, scope)
-    begun = yield GetClock(fresh=True)
-    assert isinstance(begun, ClockResult)
+    begun = yield from GetClock(fresh=True)
     run, body = begin_run(request, terms, scope, begun, engine.table.version)
     taken = yield from _key_holder(run)
     if taken is None and engine.limits is not None:  # the saga's steps are admitted with the saga
@@ -90,18 +83,16 @@ def begin(
         ticket.action_id, ticket.replayed = taken.action_id, True
 
 
-def _key_holder(run: SagaRun) -> Generator[Effect, EffectResult, Duplicate | None]:
-    found = yield LoadKey(run.saga.tenant, run.saga.key_hash)
-    assert isinstance(found, KeyFound)
-    if found.record is not None:
-        return _existing(run, found.record)
+def _key_holder(run: SagaRun) -> Effects[Duplicate | None]:
+    found = yield from LoadKey(run.saga.tenant, run.saga.key_hash)
+    if found is not None:
+        return _existing(run, found)
     composed = former_operation(run.saga.operation)
     if not composed:
         return None
     # Earlier releases composed the id's letters. Another definition under the composed id is another saga.
-    found = yield LoadKey(run.saga.tenant, key_hash(run.saga.tenant, f"{KIND}:{run.saga.name}", composed))
-    assert isinstance(found, KeyFound)
-    record = found.record
+    found = yield from LoadKey(run.saga.tenant, key_hash(run.saga.tenant, f"{KIND}:{run.saga.name}", composed))
+    record = found
     if record is None or record.request_hash != run.saga.request_hash:
         return None
     return Duplicate(record.action_id, in_flight=record.status == KeyStatus.PENDING.value)
@@ -137,7 +128,7 @@ class _SagaExecutor:
     run: SagaRun
     definition: Definition | None = None
 
-    def work(self, *, first: bool = False) -> Generator[Effect, EffectResult, Left | Duplicate]:
+    def work(self, *, first: bool = False) -> Effects[Left | Duplicate]:
         """Look, record, work; repeat until nothing can be done now."""
         run = self.run
         before: tuple[int, tuple[tuple[str, int], ...]] = (-1, ())
@@ -167,9 +158,7 @@ class _SagaExecutor:
                 before = (run.saga.version, present[1])
             yield from self._together(works)
 
-    def _rest(
-        self, moves: SagaPlan, family: dict[str, Action], *, stalled: bool
-    ) -> Generator[Effect, EffectResult, Left | Duplicate]:
+    def _rest(self, moves: SagaPlan, family: dict[str, Action], *, stalled: bool) -> Effects[Left | Duplicate]:
         """Nothing can be done now: record the time of the next look and release the lease."""
         run = self.run
         if moves.end is not None:
@@ -184,9 +173,7 @@ class _SagaExecutor:
 
     # --- work ---
 
-    def _works(
-        self, moves: SagaPlan, family: dict[str, Action]
-    ) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
+    def _works(self, moves: SagaPlan, family: dict[str, Action]) -> Effects[list[tuple[str, Work]]]:
         """The work by step ("" for continued actions). Every new action is announced first."""
         run, plans = self.run, self.plans
         works: list[tuple[str, Work]] = []
@@ -203,9 +190,7 @@ class _SagaExecutor:
         run.lease_us = self._lease_us(len(works))
         return works
 
-    def _begin(
-        self, name: str, family: dict[str, Action], announced: str = ""
-    ) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
+    def _begin(self, name: str, family: dict[str, Action], announced: str = "") -> Effects[list[tuple[str, Work]]]:
         run, terms = self.run, self.run.saga.step(name)
         action_id = announced or (yield from _fresh_id())
         try:
@@ -219,9 +204,7 @@ class _SagaExecutor:
             saga_record.begins(run, name, action_id)
         return [(name, self.engine.run(request, run.scope))]
 
-    def _withdraw(
-        self, name: str, family: dict[str, Action]
-    ) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
+    def _withdraw(self, name: str, family: dict[str, Action]) -> Effects[list[tuple[str, Work]]]:
         run, terms = self.run, self.run.saga.step(name)
         action_id = run.saga.steps[name].action_id
         child = family.get(action_id)
@@ -236,7 +219,7 @@ class _SagaExecutor:
             return []
         return [("", saga_steps.decline(self.engine, request, run.scope))]
 
-    def _reverse(self, name: str, family: dict[str, Action]) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
+    def _reverse(self, name: str, family: dict[str, Action]) -> Effects[list[tuple[str, Work]]]:
         run = self.run
         record = run.saga.steps[name]
         undo_id = record.undo_id or (yield from _fresh_id())
@@ -256,12 +239,10 @@ class _SagaExecutor:
             return
         run = self.run
         ready = tuple(saga_steps.guarded(StopAtWait(work, may_wait=False)) for _, work in works)
-        gathered = yield RunAll(ready)
-        assert isinstance(gathered, AllResults)
-        begun = yield GetClock()
-        assert isinstance(begun, ClockResult)
+        gathered = yield from RunAll(ready)
+        begun = yield from GetClock()
         run.passed(begun.now_us)
-        for (name, _), result in zip(works, gathered.results, strict=True):
+        for (name, _), result in zip(works, gathered, strict=True):
             if isinstance(result, InputError):
                 self._refused(name, result)
             elif isinstance(result, BaseException):
@@ -294,7 +275,7 @@ class _SagaExecutor:
 
     # --- loading and committing ---
 
-    def _defined(self) -> Generator[Effect, EffectResult, Definition]:
+    def _defined(self) -> Effects[Definition]:
         if self.definition is None:
             saga = self.run.saga
             self.definition = Definition.of((yield from load_json(saga, saga.definition_ref)), saga)
@@ -310,12 +291,11 @@ class _SagaExecutor:
         longest = max((lease_until(plan.contract, 0) for plan in plans if plan is not None), default=LEASE_US)
         return min(LEASE_US + works * longest, LEASE_MAX_US)
 
-    def _commit(self, *, release_lease: bool) -> Generator[Effect, EffectResult, Left | Duplicate | None]:
+    def _commit(self, *, release_lease: bool) -> Effects[Left | Duplicate | None]:
         run = self.run
         if not run.pending:
             return None
-        committed = yield Commit(run.append(release_lease=release_lease))
-        assert isinstance(committed, Committed)
+        committed = yield from Commit(run.append(release_lease=release_lease))
         run.passed(committed.now_us)
         match committed.result:
             case Appended(version, _):
@@ -329,9 +309,8 @@ class _SagaExecutor:
                 return Left.ELSEWHERE
 
 
-def _fresh_id() -> Generator[Effect, EffectResult, str]:
-    begun = yield GetClock(fresh=True)
-    assert isinstance(begun, ClockResult)
+def _fresh_id() -> Effects[str]:
+    begun = yield from GetClock(fresh=True)
     return begun.action_id
 
 
@@ -341,9 +320,7 @@ def _fresh_id() -> Generator[Effect, EffectResult, str]:
 # finds the reversal as news until the saga records it, and recorded claims are not repeated.
 
 
-def _take_back(
-    saga: Saga, undone: Iterable[str], family: Mapping[str, Action]
-) -> Generator[Effect, EffectResult, bool]:
+def _take_back(saga: Saga, undone: Iterable[str], family: Mapping[str, Action]) -> Effects[bool]:
     """Retract the claims of steps with a verified reversal. Returns False if another worker holds a step."""
     for name in undone:
         record = saga.steps[name]
@@ -361,18 +338,15 @@ def _claims(action: Action) -> bool:
     return status is not ClaimStatus.NONE and not (status is ClaimStatus.RETRACTED and is_reversed(action))
 
 
-def _retract(effect: Action) -> Generator[Effect, EffectResult, bool]:
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
-    leased = yield Lease(effect.id, begun.now_us + CLAIM_LEASE_US, effect.version)
-    assert isinstance(leased, Leased)
+def _retract(effect: Action) -> Effects[bool]:
+    begun = yield from GetClock()
+    leased = yield from Lease(effect.id, begun.now_us + CLAIM_LEASE_US, effect.version)
     if leased.fence is None or leased.version != effect.version:
         return False
     entries = Recorder(effect, effect.version)
     yield from enter_claims(entries, (REVERSED,), leased.now_us)
     # Nothing is durable yet: a crash here leaves an expiring lease, and the reversal stays news.
-    committed = yield Commit(entries.append(leased.fence))
-    assert isinstance(committed, Committed)
+    committed = yield from Commit(entries.append(leased.fence))
     return isinstance(committed.result, Appended)
 
 

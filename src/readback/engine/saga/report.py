@@ -6,7 +6,7 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 
 from readback.domain.action.action import Action
 from readback.domain.outcome.outcome import Outcome
@@ -16,14 +16,14 @@ from readback.domain.saga.outcome import SagaOutcome, StepOutcome, StepWord
 from readback.domain.saga.planner import StepStatus, has_effect, has_ended, step_status
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Why
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.engine.saga_run import load_family, verdict_of
 from readback.engine.stages.report import outcome_of
 
 ActionsById = Mapping[str, Action]
 
 
-def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Effect, EffectResult, SagaOutcome]:
+def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Effects[SagaOutcome]:
     """The outcome by the ledger alone."""
     family = yield from load_family(saga)
     steps: dict[str, StepOutcome] = {}
@@ -102,7 +102,7 @@ def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:
 _CLOSED = (StepWord.COMPLETED, StepWord.LEFT, StepWord.REVERSED, StepWord.FAILED)
 
 
-def _step(saga: Saga, terms: StepTerms, family: ActionsById) -> Generator[Effect, EffectResult, StepOutcome]:
+def _step(saga: Saga, terms: StepTerms, family: ActionsById) -> Effects[StepOutcome]:
     record = saga.steps[terms.name]
     child, undo = family.get(record.action_id), family.get(record.undo_id)
     if undo is None and child is not None:

@@ -14,7 +14,7 @@ from readback.domain.saga.fold import Direction, Saga
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine.compiled_contract import CallerContext
-from readback.engine.effects import Commit, Committed
+from readback.engine.effects import Commit
 from readback.engine.engine import Engine
 from readback.engine.people.review import Order, Steps, check_person, leased, refuse, stale, undecided
 from readback.engine.people.review_case import history, incidents_of
@@ -48,8 +48,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     }
     refs = {TOKEN: run.keep(order.signed.as_json())} if order.signed is not None else {}
     run.record(EventKind.RESOLVED, data, path_of(order.decision, found.state), refs)
-    committed = yield Commit(run.append(release_lease=True))
-    assert isinstance(committed, Committed)
+    committed = yield from Commit(run.append(release_lease=True))
     if not isinstance(committed.result, Appended):
         raise stale(order, found.version)
     if order.decision in ACTS and saga_attend.missing(found, plans) is None:

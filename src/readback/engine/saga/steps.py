@@ -6,7 +6,7 @@ in the ledger, so any process builds the same request.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
@@ -20,7 +20,7 @@ from readback.domain.saga.planner import StepStatus, step_status
 from readback.domain.state import State
 from readback.domain.verification.change import is_withheld
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
-from readback.engine.effects import ClockResult, Commit, Committed, Effect, EffectResult, GetClock, Lease, Leased
+from readback.engine.effects import ClockResult, Commit, Effects, GetClock, Lease
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf, revive
 from readback.engine.run_result import Completed, RunResult, Superseded, Work
@@ -69,7 +69,7 @@ def request_of(
     action_id: str,
     plan: CompiledContract,
     family: Mapping[str, Action],
-) -> Generator[Effect, EffectResult, Request]:
+) -> Effects[Request]:
     """The step's request. Raises UnresolvedError, or InputError for unfit arguments."""
     requested = definition.part(terms.name, "requested")
     for argument, raw in definition.part(terms.name, "references").items():
@@ -103,7 +103,7 @@ def _edges(saga: Saga, terms: StepTerms, family: Mapping[str, Action]) -> tuple[
     return tuple(claim_id(each.id, ClaimKind.HOLDS) for each in before if each is not None)
 
 
-def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Generator[Effect, EffectResult, Json]:
+def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Effects[Json]:
     """A value from an earlier step's reading: only reconciled, never redacted."""
     source = family.get(saga.steps[step].action_id)
     if source is None or step_status(saga, step, family) is not StepStatus.DONE:
@@ -135,14 +135,12 @@ def _hides(value: Json) -> bool:
 
 def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
     """Refuse an announced action for good: a later start finds the refusal."""
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
+    begun = yield from GetClock()
     named = ClockResult(begun.now_us, request.action_id, begun.owner)
     run = execute.propose(execute.draft(request, scope, named), engine.table.version)
     detail = "Its saga had turned back, or stopped, before it was begun."
     run.record(EventKind.REJECTED, run.now_us, (State.FAILED,), {"code": WITHDRAWN, "detail": detail})
-    committed = yield Commit(run.append(run.now_us, release_lease=True))
-    assert isinstance(committed, Committed)
+    committed = yield from Commit(run.append(run.now_us, release_lease=True))
     if not isinstance(committed.result, Appended):
         return Superseded(request.action_id)
     run.committed(committed.result.version, True)
@@ -151,10 +149,8 @@ def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
 
 def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
     """Withdraw an action before its execution."""
-    begun = yield GetClock()
-    assert isinstance(begun, ClockResult)
-    leased = yield Lease(action.id, begun.now_us + LEASE_US, action.version)
-    assert isinstance(leased, Leased)
+    begun = yield from GetClock()
+    leased = yield from Lease(action.id, begun.now_us + LEASE_US, action.version)
     if leased.fence is None or leased.version != action.version:
         return Superseded(action.id)
     run = yield from revive(action, plans, begun.owner, leased.fence)
@@ -162,7 +158,7 @@ def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
     return (yield from engine.cancel(run))
 
 
-def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Generator[Effect, EffectResult, Request]:
+def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Effects[Request]:
     """The compensating action of a step's effect, under the key shared by all compensations of the effect."""
     run = yield from revive(effect, plans, "", 0)
     request = yield from compensate.compensation_of(run)
@@ -180,7 +176,7 @@ def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Ge
     )
 
 
-def guarded(work: Work) -> Generator[Effect, EffectResult, RunResult | InputError]:
+def guarded(work: Work) -> Effects[RunResult | InputError]:
     """The work, with the caller's faults as a result: an unproposable step does not end another step's work."""
     try:
         return (yield from work)

@@ -7,7 +7,7 @@ reversed if due, regardless of its approval. `people.approvals` records the deci
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from readback.canon import Json, parse_json
@@ -33,7 +33,7 @@ from readback.domain.idempotency import request_hash
 from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
-from readback.engine.effects import ClockResult, Effect, EffectResult, GetClock, Load, Loaded
+from readback.engine.effects import Effects, GetClock, Load
 from readback.engine.run import Run
 from readback.engine.stages import execute, validate
 from readback.engine.stages.evaluate import evaluate
@@ -61,7 +61,7 @@ class Approvals:
 NO_APPROVALS = Approvals()
 
 
-def ask(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, bool]:
+def ask(run: Run, approvals: Approvals) -> Effects[bool]:
     """Before the first attempt: return whether an approval is requested now, so that the action waits. Reserves the
     key.
     """
@@ -90,9 +90,7 @@ def needed(run: Run) -> bool:
     return seen.truth is not Truth.VIOLATED
 
 
-def gate(
-    run: Run, approvals: Approvals, table: RecoveryTable
-) -> Generator[Effect, EffectResult, tuple[str, ...] | None]:
+def gate(run: Run, approvals: Approvals, table: RecoveryTable) -> Effects[tuple[str, ...] | None]:
     """Before any attempt: return the approvals behind the attempt (empty if none is needed), or None if the attempt is
     barred.
 
@@ -120,7 +118,7 @@ def gate(
     return stands_on
 
 
-def may_send_again(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, bool]:
+def may_send_again(run: Run, approvals: Approvals) -> Effects[bool]:
     """Whether the same request may be sent again. The run stores the answer and the approvals. Records nothing."""
     stands_on: tuple[str, ...] | None = None
     if (yield from validate.relying(run)) is None and (yield from validate.frozen(run)) is None:
@@ -129,7 +127,7 @@ def may_send_again(run: Run, approvals: Approvals) -> Generator[Effect, EffectRe
     return not run.barred
 
 
-def still_approved(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, tuple[str, ...] | None]:
+def still_approved(run: Run, approvals: Approvals) -> Effects[tuple[str, ...] | None]:
     """The approvals behind an attempt made now; None if the attempt would lack one. Records nothing."""
     if not needed(run):
         return ()
@@ -141,7 +139,7 @@ def still_approved(run: Run, approvals: Approvals) -> Generator[Effect, EffectRe
 
 def _allowed(
     run: Run, asked: RequestedApproval | None, approvals: Approvals, table: RecoveryTable
-) -> Generator[Effect, EffectResult, Approved | None]:
+) -> Effects[Approved | None]:
     """Return the approval of the attempt; else record the consequence and return None."""
     if asked is None:
         yield from _request(run, approvals.policy)
@@ -163,9 +161,7 @@ def _allowed(
     return None
 
 
-def _checked(
-    run: Run, asked: RequestedApproval, approvals: Approvals, at_us: int
-) -> Generator[Effect, EffectResult, Approved | Refused]:
+def _checked(run: Run, asked: RequestedApproval, approvals: Approvals, at_us: int) -> Effects[Approved | Refused]:
     """Check the recorded tokens against the request to be executed, at that time."""
     action, terms = run.action, run.contract.approval
     assert terms is not None
@@ -184,7 +180,7 @@ def _checked(
     return said if same or not in_time else Refused(ApprovalCode.MISMATCH)
 
 
-def doubt(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, Finding | None]:
+def doubt(run: Run, approvals: Approvals) -> Effects[Finding | None]:
     """Find a fault in the approval of an executed action, when this process resumes it. Usually there is none.
 
     Execution without a valid approval is an alarm. A valid approval under another list, by an approver unknown here,
@@ -209,16 +205,12 @@ def doubt(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, Fin
 # --- recording ---
 
 
-def _request(
-    run: Run, policy: Policy, row: Row | None = None, table: str = ""
-) -> Generator[Effect, EffectResult, None]:
+def _request(run: Run, policy: Policy, row: Row | None = None, table: str = "") -> Effects[None]:
     """Request an approval, first or renewed: the exact bytes become evidence, and the action waits."""
     terms = run.contract.approval
     assert terms is not None
-    first = yield GetClock(fresh=True)
-    second = yield GetClock(fresh=True)
-    assert isinstance(first, ClockResult)
-    assert isinstance(second, ClockResult)
+    first = yield from GetClock(fresh=True)
+    second = yield from GetClock(fresh=True)
     run.passed(second.now_us)
     drawn = (first.action_id, second.action_id)
     asked = new_request(policy, drawn, run.now_us, people=terms.people, span_us=terms.expires_us)
@@ -258,7 +250,7 @@ def request_data(
     return data
 
 
-def _revalidate(run: Run, policy: Policy, table: RecoveryTable) -> Generator[Effect, EffectResult, None]:
+def _revalidate(run: Run, policy: Policy, table: RecoveryTable) -> Effects[None]:
     """The list of approvers has changed: the table decides whether to renew the request or to refuse the action."""
     row = table.decide(Finding.POLICY_VERSION_MISMATCH, validate.unexecuted(run.contract.side_effect))
     if row.action is RecoveryAction.REVALIDATE_APPROVAL:
@@ -343,16 +335,15 @@ def goes_on(action: Action) -> bool:
     return waits(action) and asked is not None and asked.complete and action.due_us != asked.expires_us
 
 
-def load(action: Action, digest: str) -> Generator[Effect, EffectResult, bytes]:
+def load(action: Action, digest: str) -> Effects[bytes]:
     """Load mandatory evidence. Raises StoreCorruptError."""
-    loaded = yield Load(action.tenant, action.id, digest)
-    assert isinstance(loaded, Loaded)
-    if loaded.body is None:
+    loaded = yield from Load(action.tenant, action.id, digest)
+    if loaded is None:
         raise StoreCorruptError(f"The evidence {digest} of an approval is missing.")
-    return loaded.body
+    return loaded
 
 
-def load_kept(action: Action) -> Generator[Effect, EffectResult, dict[str, Json]]:
+def load_kept(action: Action) -> Effects[dict[str, Json]]:
     """The request of an action, as stored."""
     kept = parse_json((yield from load(action, action.request_ref)))
     if not isinstance(kept, dict):

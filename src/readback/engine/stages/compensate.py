@@ -6,7 +6,7 @@ before, COMPENSATED means the compensating action itself was verified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -35,14 +35,10 @@ from readback.engine.compiled_contract import Request
 from readback.engine.effects import (
     Called,
     CallReader,
-    Effect,
-    EffectResult,
+    Effects,
     Ending,
-    Folded,
-    KeyFound,
     Load,
     LoadAction,
-    Loaded,
     LoadKey,
     ReadKind,
     Settle,
@@ -70,7 +66,7 @@ from readback.errors import ArgumentError, NotDispatchedError
 Given = tuple[Mapping[str, object], Mapping[str, Json]]
 
 
-def given_to_reversal(run: Run) -> Generator[Effect, EffectResult, Given]:
+def given_to_reversal(run: Run) -> Effects[Given]:
     """The arguments of the reversal in both notations. Raises InputError if they cannot be built."""
     made = run.plan.reversing
     if made is None or run.blind or run.action.compensation_id:  # follow the existing compensation
@@ -84,15 +80,14 @@ def given_to_reversal(run: Run) -> Generator[Effect, EffectResult, Given]:
     return arguments, requested
 
 
-def _shown(run: Run) -> Generator[Effect, EffectResult, Json]:
+def _shown(run: Run) -> Effects[Json]:
     """The last reading of the action's target."""
     if run.checks:
         return run.secrecy.hide(run.checks[-1].taken.reading.value, "authoritative")
     if not run.action.reading_ref:
         return None
-    loaded = yield Load(run.action.tenant, run.action.id, run.action.reading_ref)
-    assert isinstance(loaded, Loaded)
-    return None if loaded.body is None else parse_json(loaded.body)
+    loaded = yield from Load(run.action.tenant, run.action.id, run.action.reading_ref)
+    return None if loaded is None else parse_json(loaded)
 
 
 def _hides(value: Json) -> bool:
@@ -109,7 +104,7 @@ CHILD_LOOK_AGAIN_US = 1_000_000
 # --- staged transaction ---
 
 
-def settle_staged(run: Run) -> Generator[Effect, EffectResult, Reconciliation | None]:
+def settle_staged(run: Run) -> Effects[Reconciliation | None]:
     """Verify inside the open boundary. Commit if the postconditions hold, otherwise abandon.
 
     Nothing is committed once another process may hold the attempt's lease: that process judged without this commit.
@@ -123,8 +118,7 @@ def settle_staged(run: Run) -> Generator[Effect, EffectResult, Reconciliation | 
         run.before = yield from take_before(run)
         record_reading(run, run.before)
     timeout = run.contract.execution.timeout_us
-    called = yield Settle(run.plan, run.call_context(), run.given, run.staged, not against, timeout)
-    assert isinstance(called, Called)
+    called = yield from Settle(run.plan, run.call_context(), run.given, run.staged, not against, timeout)
     run.passed(called.finished_us)
     worked = called.ending is Ending.RETURNED
     how = ("abandoned" if worked else "abandon_failed") if against else ("committed" if worked else "commit_open")
@@ -171,17 +165,14 @@ def _both(old: Json, new: Json) -> tuple[Json, Json]:
     return {key: pair[0] for key, pair in pairs.items()}, {key: pair[1] for key, pair in pairs.items()}
 
 
-def _read_inside(run: Run) -> Generator[Effect, EffectResult, EvaluatedReading]:
+def _read_inside(run: Run) -> Effects[EvaluatedReading]:
     timeout = run.contract.execution.timeout_us
-    called = yield CallReader(run.plan, ReadKind.STAGED, 0, run.call_context(), run.given, timeout, run.staged)
-    assert isinstance(called, Called)
+    called = yield from CallReader(run.plan, ReadKind.STAGED, 0, run.call_context(), run.given, timeout, run.staged)
     judged = judge_reading(run.plan, taken_of(run, Role.STAGED, called), run.variables(), run.taken_before)
     return judged
 
 
-def _unchanged(
-    run: Run, inside: EvaluatedReading, against: str, refused: bool
-) -> Generator[Effect, EffectResult, Reconciliation | None]:
+def _unchanged(run: Run, inside: EvaluatedReading, against: str, refused: bool) -> Effects[Reconciliation | None]:
     """After abandoning: a reading from outside must show the target as before, and a search must find no effect of this
     action.
     """
@@ -201,7 +192,7 @@ def _unchanged(
     )
 
 
-def _nothing_found(run: Run) -> Generator[Effect, EffectResult, bool]:
+def _nothing_found(run: Run) -> Effects[bool]:
     """Whether a complete search by the stamp found nothing. True for a contract without a search."""
     if not run.contract.has_find:
         return True
@@ -225,10 +216,10 @@ def same_as_before(run: Run, now: EvaluatedReading) -> bool:
 
 # --- rollback ---
 
-CommitStep = Callable[[Run], Generator[Effect, EffectResult, RunResult | None]]
+CommitStep = Callable[[Run], Effects[RunResult | None]]
 
 
-def roll_back(run: Run, commit: CommitStep) -> Generator[Effect, EffectResult, RunResult | None]:
+def roll_back(run: Run, commit: CommitStep) -> Effects[RunResult | None]:
     """Roll the local boundary back, once, and read whether the target is as before."""
     if not run.action.rollback_done:
         now_us = run.now_us
@@ -249,10 +240,9 @@ def roll_back(run: Run, commit: CommitStep) -> Generator[Effect, EffectResult, R
     return None
 
 
-def _put_back(run: Run) -> Generator[Effect, EffectResult, None]:
+def _put_back(run: Run) -> Effects[None]:
     timeout = run.contract.execution.timeout_us
-    called = yield Settle(run.plan, run.call_context(), run.given, None, False, timeout)
-    assert isinstance(called, Called)
+    called = yield from Settle(run.plan, run.call_context(), run.given, None, False, timeout)
     run.passed(called.finished_us)
 
 
@@ -266,7 +256,7 @@ def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, inc
 # --- compensation ---
 
 
-def compensation_of(run: Run) -> Generator[Effect, EffectResult, Request]:
+def compensation_of(run: Run) -> Effects[Request]:
     """The compensating action of an effect. The key derives from the effect, so the compensation runs only once. Raises
     InputError if the arguments cannot be built.
     """
@@ -284,32 +274,28 @@ def compensation_of(run: Run) -> Generator[Effect, EffectResult, Request]:
     )
 
 
-def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[Effect, EffectResult, None]:
+def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Effects[None]:
     """Follow an existing compensation and start none: the compensation already runs, or its arguments are redacted."""
     if run.action.compensation_id:
-        begun = yield LoadAction(run.action.compensation_id)
-        assert isinstance(begun, Folded)
-        record_compensation(run, begun.action, table, run.now_us)
+        begun = yield from LoadAction(run.action.compensation_id)
+        record_compensation(run, begun, table, run.now_us)
         return
     hashed = key_hash(run.action.tenant, request.plan.contract.name, request.operation)
-    found = yield LoadKey(run.action.tenant, hashed)
-    assert isinstance(found, KeyFound)
-    if found.record is None:
+    found = yield from LoadKey(run.action.tenant, hashed)
+    if found is None:
         detail = "It is not reversed: its arguments are recorded as redacted only."
         record_uncompensated(run, detail, table, run.now_us)
         return
-    folded = yield LoadAction(found.record.action_id)
-    assert isinstance(folded, Folded)
-    record_compensation(run, folded.action, table, run.now_us)
+    folded = yield from LoadAction(found.action_id)
+    record_compensation(run, folded, table, run.now_us)
 
 
-def child_of(ended: RunResult) -> Generator[Effect, EffectResult, Action | None]:
+def child_of(ended: RunResult) -> Effects[Action | None]:
     """The compensating action in its current state, regardless of the executing process."""
     if isinstance(ended, Completed):
         return ended.run.action
-    folded = yield LoadAction(ended.action_id)
-    assert isinstance(folded, Folded)
-    return folded.action
+    folded = yield from LoadAction(ended.action_id)
+    return folded
 
 
 def record_compensation(run: Run, child: Action | None, table: RecoveryTable, now_us: int) -> None:
@@ -386,7 +372,7 @@ def _error(called: Called) -> str:
 # is an action of its own; the saga's entries record the reversal.
 
 
-def outcome_with_reversals(action: Action, *, replayed: bool = False) -> Generator[Effect, EffectResult, Outcome]:
+def outcome_with_reversals(action: Action, *, replayed: bool = False) -> Effects[Outcome]:
     """The outcome by the ledger alone, with the saga's entries. A reversed step is no success any more, and is not
     reported as reversed once the reversal itself became invalid.
     """
@@ -412,15 +398,14 @@ def outcome_with_reversals(action: Action, *, replayed: bool = False) -> Generat
     return (yield from _by_its_reversal(taken_back, record.undo_id))
 
 
-def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Effect, EffectResult, Outcome]:
+def _by_its_reversal(outcome: Outcome, undo_id: str) -> Effects[Outcome]:
     """Contested if the reversal is contested or was reversed: the effect may exist again. Review if the reversal can no
     longer succeed.
     """
     if outcome.state not in (State.COMPENSATED, State.COMPENSATING) or not undo_id:
         return outcome
-    folded = yield LoadAction(undo_id)
-    assert isinstance(folded, Folded)
-    undo = folded.action
+    folded = yield from LoadAction(undo_id)
+    undo = folded
     if outcome.state is State.COMPENSATING:
         return replace(outcome, state=State.REVIEW_REQUIRED) if undo is not None and has_ended(undo) else outcome
     stands = undo is not None and not undo.contested and (not undo.claims or holds(undo.claims))

@@ -6,7 +6,6 @@ nothing, reads nothing, and uses legal transitions only.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +15,7 @@ from readback.domain.contract.freezing import freezes
 from readback.domain.events import EventKind
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.engine.effects import Commit, Committed, Effect, EffectResult, Lease, Leased
+from readback.engine.effects import Commit, Effects, Lease
 from readback.engine.entries.recorder import Recorder
 from readback.engine.entries.side_records import freezing, resource_of
 from readback.errors import InvariantError
@@ -47,14 +46,13 @@ TO_REVIEW: Final = MappingProxyType(
 """The shortest legal path to review from every state of a due action."""
 
 
-def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[Effect, EffectResult, bool]:
+def escalate(action: Action, owner: str, detail: str, now_us: int) -> Effects[bool]:
     """Send a due action to review. Returns False, with no change, if another worker moved the action on meanwhile."""
     if action.state not in TO_REVIEW:
         raise InvariantError(
             f"Action {action.id} is {action.state.value}; an action in this state cannot be escalated."
         )
-    leased = yield Lease(action.id, now_us + LEASE_US, action.version)
-    assert isinstance(leased, Leased)
+    leased = yield from Lease(action.id, now_us + LEASE_US, action.version)
     if leased.fence is None or leased.version != action.version:
         return False
     entries, path = Recorder(action, action.version), TO_REVIEW[action.state]
@@ -64,8 +62,7 @@ def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[
         path = path[1:]
     held: dict[str, Json] = {"hold": CONTRACT_CHANGED, "code": CONTRACT_CHANGED, "detail": detail, **_freeze(action)}
     entries.add(EventKind.HELD, leased.now_us, path, held)
-    committed = yield Commit(entries.append(leased.fence))
-    assert isinstance(committed, Committed)
+    committed = yield from Commit(entries.append(leased.fence))
     return isinstance(committed.result, Appended)
 
 

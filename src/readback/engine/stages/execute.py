@@ -6,7 +6,6 @@ attempt's stated latest time.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -35,7 +34,7 @@ from readback.domain.verification.observation import (
 )
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine.compiled_contract import CallerContext, Request
-from readback.engine.effects import Called, ClockResult, Dispatch, Effect, EffectResult, Ending, Proved, ProveEnded
+from readback.engine.effects import Called, ClockResult, Dispatch, Effects, Ending, ProveEnded
 from readback.engine.recovery import resend
 from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
@@ -287,9 +286,9 @@ def attempt_subjects(run: Run) -> tuple[str, ...]:
     )
 
 
-def dispatch(run: Run, recovery_table: str) -> Generator[Effect, EffectResult, Called]:
+def dispatch(run: Run, recovery_table: str) -> Effects[Called]:
     """The only place with a dispatch. The attempt is durable. `recovery_table`: the version in force, for a span."""
-    called = yield Dispatch(
+    called = yield from Dispatch(
         run.plan,
         run.call_context(),
         run.given,
@@ -299,7 +298,6 @@ def dispatch(run: Run, recovery_table: str) -> Generator[Effect, EffectResult, C
         DEPTHS_VERSION,
         recovery_table,
     )
-    assert isinstance(called, Called)
     run.passed(called.finished_us)
     return called
 
@@ -373,7 +371,7 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
     run.record(_OBSERVED, called.finished_us, path, data, refs)
 
 
-def take_over(run: Run, *, assume_owner_may_be_alive: bool) -> Generator[Effect, EffectResult, None]:
+def take_over(run: Run, *, assume_owner_may_be_alive: bool) -> Effects[None]:
     """Record another process's attempt as unknown: its answer is lost.
 
     `assume_owner_may_be_alive`: processes on other machines make attempts, too. Then the attempt counts as ended when
@@ -383,9 +381,8 @@ def take_over(run: Run, *, assume_owner_may_be_alive: bool) -> Generator[Effect,
     action = run.action
     unproved = False
     if action.maker and not run.outside:
-        answer = yield ProveEnded(action.id, action.maker)
-        assert isinstance(answer, Proved)
-        unproved = not answer.ended
+        answer = yield from ProveEnded(action.id, action.maker)
+        unproved = not answer
     over_us = action.executed_us + DISPATCH_GRACE_US + action.timeout_us
     data: dict[str, Json] = {"owner": run.owner}
     if (assume_owner_may_be_alive or unproved) and over_us > run.now_us:

@@ -5,7 +5,7 @@ Called by the coordinator, with a run or with the ledger alone. A test compares 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from readback.canon import Json, parse_json
@@ -18,7 +18,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.observation import Observation
 from readback.engine.claims.entries import claims_relied_on, invalid_claims
-from readback.engine.effects import Effect, EffectResult, Load, Loaded
+from readback.engine.effects import Effects, Load
 from readback.engine.run import Run
 from readback.engine.stages.evaluate import as_json
 from readback.errors import StoreCorruptError
@@ -37,7 +37,7 @@ _ATTRIBUTIONS = {each.value: each for each in Attribution}
 _LEVELS = {each.value: each for each in Level}
 
 
-def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Effect, EffectResult, Outcome]:
+def outcome_of(action: Action, *, replayed: bool = False) -> Effects[Outcome]:
     """The outcome by the ledger alone."""
     load = _Evidence(action)
     contract = yield from load(action.contract_ref)
@@ -70,7 +70,7 @@ def outcome_of_run(run: Run) -> Outcome:
     return _outcome(action, terms, authoritative, before, observation, _at_hand(run), False)
 
 
-def outcome_after(run: Run) -> Generator[Effect, EffectResult, Outcome]:
+def outcome_after(run: Run) -> Effects[Outcome]:
     """The outcome of an ended run. Without a judgement in memory, the evidence comes from the store."""
     if run.judged is None and run.action.judgement.ref:
         return (yield from outcome_of(run.action))
@@ -78,7 +78,7 @@ def outcome_after(run: Run) -> Generator[Effect, EffectResult, Outcome]:
     return told if "upon" not in run.action.context else (yield from _with_fallen(told, run.action))
 
 
-def _with_fallen(told: Outcome, action: Action) -> Generator[Effect, EffectResult, Outcome]:
+def _with_fallen(told: Outcome, action: Action) -> Effects[Outcome]:
     """Look up whether a claim behind the action became invalid since; repeated for every report."""
     claims = claims_relied_on(action)
     found = (yield from invalid_claims(action.tenant, claims)) if claims else ()
@@ -91,12 +91,11 @@ class _Evidence:
     def __init__(self, action: Action) -> None:
         self._action = action
 
-    def __call__(self, digest: str) -> Generator[Effect, EffectResult, Json]:
+    def __call__(self, digest: str) -> Effects[Json]:
         if not digest or digest in self._action.erased:
             return None
-        loaded = yield Load(self._action.tenant, self._action.id, digest)
-        assert isinstance(loaded, Loaded)
-        return None if loaded.body is None else parse_json(loaded.body)
+        loaded = yield from Load(self._action.tenant, self._action.id, digest)
+        return None if loaded is None else parse_json(loaded)
 
 
 def _outcome(

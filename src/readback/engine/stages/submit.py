@@ -8,7 +8,7 @@ one action, regardless of how often and where it is requested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
@@ -36,12 +36,8 @@ from readback.engine.compiled_contract import CallerContext, CompiledContract, R
 from readback.engine.effects import (
     ClockResult,
     Commit,
-    Committed,
-    Effect,
-    EffectResult,
-    Folded,
+    Effects,
     GetClock,
-    KeyFound,
     LoadAction,
     LoadKey,
 )
@@ -105,7 +101,7 @@ def submit_named(
     scope: CallerContext,
     limits: Limits | None,
     named: Callable[[ClockResult], None] | None = None,
-) -> Generator[Effect, EffectResult, str]:
+) -> Effects[str]:
     """Return the id of the action, durable and due now, or of the existing action of this operation.
 
     `named` receives the id of a new action before the commit.
@@ -113,28 +109,25 @@ def submit_named(
     Raises PayloadConflictError, a limit's error or StoreError; then nothing was submitted.
     """
     check(None, scope)
-    begun = yield GetClock(fresh=True)
-    assert isinstance(begun, ClockResult)
+    begun = yield from GetClock(fresh=True)
     if named is not None:
         named(begun)
-    found = yield LoadKey(scope.tenant, key_hash(scope.tenant, asked.contract, asked.operation))
-    assert isinstance(found, KeyFound)
+    found = yield from LoadKey(scope.tenant, key_hash(scope.tenant, asked.contract, asked.operation))
     replaces = ""
-    if found.record is None and (composed := former_operation(asked.operation)):
+    if found is None and (composed := former_operation(asked.operation)):
         hashed = key_hash(scope.tenant, asked.contract, composed)
         record = yield from _former(scope.tenant, hashed)
         if record is not None and (taken := (yield from _existing(asked, record, begun.now_us))):
             return taken
-    if found.record is not None:
-        taken = yield from _existing(asked, found.record, begun.now_us)
+    if found is not None:
+        taken = yield from _existing(asked, found, begun.now_us)
         if taken:
             return taken
-        replaces = found.record.action_id
+        replaces = found.action_id
     own = limits.of(scope.tenant) if limits is not None else None
     if own is not None:
         yield from tenant_limits.check_evidence_quota(scope.tenant, own)
-    committed = yield Commit(_append(asked, scope, begun, replaces, own.in_flight if own is not None else 0))
-    assert isinstance(committed, Committed)
+    committed = yield from Commit(_append(asked, scope, begun, replaces, own.in_flight if own is not None else 0))
     match committed.result:
         case Appended():
             return begun.action_id  # Durable: after a crash a worker with the contract continues.
@@ -146,13 +139,12 @@ def submit_named(
             raise InvariantError(f"A new action was not kept: {other}.")
 
 
-def _existing(asked: Submission, record: KeyRecord, now_us: int) -> Generator[Effect, EffectResult, str]:
+def _existing(asked: Submission, record: KeyRecord, now_us: int) -> Effects[str]:
     """The existing action of the operation; "" if the operation may start anew."""
     same = record.request_hash == asked_hash(asked.contract, asked.arguments)
     if not same:
-        folded = yield LoadAction(record.action_id)
-        assert isinstance(folded, Folded)
-        same = folded.action is not None and _asks_the_same(folded.action, asked)
+        folded = yield from LoadAction(record.action_id)
+        same = folded is not None and _asks_the_same(folded, asked)
     status = aged(KeyStatus(record.status), record.expires_us, now_us)
     match on_key(status, same_request=same):
         case KeyDecision.EXECUTE:
@@ -245,7 +237,7 @@ def _data(asked: Submission, scope: CallerContext, begun: ClockResult) -> dict[s
 
 def admit(
     action: Action, plan: CompiledContract, owner: str, fence: int, table_version: str, now_us: int
-) -> Generator[Effect, EffectResult, Run | Superseded]:
+) -> Effects[Run | Superseded]:
     """Compare a request by name with the contract. The caller has the contract and the lease.
 
     Returns the run, with an admission entry for the next commit; or, after a refusal, an ended run.
@@ -257,7 +249,7 @@ def admit(
         entries = Recorder(action, action.version)
         said = one_line(f"Its contract refused it: {refused.message}", REFUSAL_MAX_BYTES)
         entries.add(EventKind.REJECTED, now_us, (State.FAILED,), {"code": refused.code, "detail": said})
-        yield Commit(entries.append(fence))  # after a conflict another worker continues the action
+        yield from Commit(entries.append(fence))  # after a conflict another worker continues the action
         return Superseded(action.id)
     return run
 
@@ -296,15 +288,14 @@ def _admitted(
     return run
 
 
-def same_request(run: Run, record: KeyRecord) -> Generator[Effect, EffectResult, bool]:
+def same_request(run: Run, record: KeyRecord) -> Effects[bool]:
     """Whether the action holding the key was requested with the same content. An unchecked request by name is compared
     with the contract here; an erased request cannot be compared.
     """
     if record.request_hash == run.action.request_hash:
         return True
-    folded = yield LoadAction(record.action_id)
-    assert isinstance(folded, Folded)
-    other = folded.action
+    folded = yield from LoadAction(record.action_id)
+    other = folded
     if other is None or run.plan.bind is None:
         return False
     if other.request_ref in other.erased:
@@ -319,7 +310,7 @@ def same_request(run: Run, record: KeyRecord) -> Generator[Effect, EffectResult,
     return request_hash(run.contract.kind, run.action.target, requested) == run.action.request_hash
 
 
-def _same_in_form(run: Run, other: Action) -> Generator[Effect, EffectResult, bool]:
+def _same_in_form(run: Run, other: Action) -> Effects[bool]:
     """Whether both requests differ only in the spelling of the target, by the contract's rule."""
     contract = run.contract
     form = contract.target_form
@@ -330,26 +321,23 @@ def _same_in_form(run: Run, other: Action) -> Generator[Effect, EffectResult, bo
     return asked == in_normal_form(contract.target, form, run.requested)
 
 
-def former_record(run: Run, hashed: str, *, by_fields: bool) -> Generator[Effect, EffectResult, KeyRecord | None]:
+def former_record(run: Run, hashed: str, *, by_fields: bool) -> Effects[KeyRecord | None]:
     """The record of an operation started under an earlier form of its key; None if there is none.
 
     If the caller's id has another form, only an action of the composing releases qualifies: any other record under the
     composed id belongs to another operation.
     """
-    found = yield LoadKey(run.action.tenant, hashed)
-    assert isinstance(found, KeyFound)
-    if found.record is None or by_fields:
-        return found.record
-    return (yield from _composed_by(found.record))
+    found = yield from LoadKey(run.action.tenant, hashed)
+    if found is None or by_fields:
+        return found
+    return (yield from _composed_by(found))
 
 
-def _former(tenant: str, hashed: str) -> Generator[Effect, EffectResult, KeyRecord | None]:
-    found = yield LoadKey(tenant, hashed)
-    assert isinstance(found, KeyFound)
-    return None if found.record is None else (yield from _composed_by(found.record))
+def _former(tenant: str, hashed: str) -> Effects[KeyRecord | None]:
+    found = yield from LoadKey(tenant, hashed)
+    return None if found is None else (yield from _composed_by(found))
 
 
-def _composed_by(record: KeyRecord) -> Generator[Effect, EffectResult, KeyRecord | None]:
-    folded = yield LoadAction(record.action_id)
-    assert isinstance(folded, Folded)
-    return record if folded.action is not None and folded.action.wrapper in COMPOSING else None
+def _composed_by(record: KeyRecord) -> Effects[KeyRecord | None]:
+    folded = yield from LoadAction(record.action_id)
+    return record if folded is not None and folded.wrapper in COMPOSING else None

@@ -6,7 +6,6 @@ state of the world is recorded: the action failed without execution.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -25,7 +24,7 @@ from readback.domain.verification.reading import UNREADABLE, Fault, Presence
 from readback.domain.verification.reconciliation import EvaluatedReading
 from readback.engine.claims import entries
 from readback.engine.compiled_contract import CallerContext, Request
-from readback.engine.effects import Effect, EffectResult, FreezeFound, LoadFreeze
+from readback.engine.effects import Effects, LoadFreeze
 from readback.engine.run import Run
 from readback.engine.stages.evaluate import PAST, WHOLE, evaluate, not_whole
 from readback.engine.stages.execute import attempt_subjects
@@ -85,7 +84,7 @@ def only_freezes(request: Request) -> bool:
     return not (named or asks or plan.require or plan.expected_version is not None)
 
 
-def check(run: Run, opened: Opened | None = None) -> Generator[Effect, EffectResult, Refusal | None]:
+def check(run: Run, opened: Opened | None = None) -> Effects[Refusal | None]:
     """Check the world's part: the source answers, the version matches, the preconditions hold.
 
     `opened`: the ledger's preconditions, if loaded just now; loaded here otherwise.
@@ -110,7 +109,7 @@ def barred(run: Run) -> Refusal | None:
     return unreadable or _version(run) or _preconditions(run)
 
 
-def relying(run: Run) -> Generator[Effect, EffectResult, Refusal | None]:
+def relying(run: Run) -> Effects[Refusal | None]:
     """Refuse the action if a claim behind it is invalid."""
     if "upon" not in run.action.context:
         return None
@@ -118,14 +117,13 @@ def relying(run: Run) -> Generator[Effect, EffectResult, Refusal | None]:
     return Refusal(NOT_STANDING, detail, Finding.STALE_STATE) if detail else None
 
 
-def frozen(run: Run) -> Generator[Effect, EffectResult, Freeze | None]:
+def frozen(run: Run) -> Effects[Freeze | None]:
     """The freeze against an attempt, if any."""
     subjects = attempt_subjects(run)
     if not subjects:
         return None
-    found = yield LoadFreeze(run.action.tenant, subjects)
-    assert isinstance(found, FreezeFound)
-    return found.freeze
+    found = yield from LoadFreeze(run.action.tenant, subjects)
+    return found
 
 
 def by_freeze(freeze: Freeze) -> Refusal:

@@ -6,7 +6,6 @@ malformed result becomes a fault of the reading; a fault never counts as absence
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -27,7 +26,7 @@ from readback.domain.verification.open_class import seen_weakly
 from readback.domain.verification.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.verification.reconcile import reconcile
 from readback.domain.verification.reconciliation import Case, EvaluatedReading, Reconciliation
-from readback.engine.effects import Called, CallReader, Effect, EffectResult, Ending, ReadKind
+from readback.engine.effects import Called, CallReader, Effects, Ending, ReadKind
 from readback.engine.run import Run
 from readback.engine.schedule import Timing
 from readback.engine.stages.evaluate import as_json, identify_reading, judge_reading
@@ -60,13 +59,13 @@ _STILL_OUT: Final = frozenset(
 """Ends of an attempt with work possibly still running."""
 _READ: Final = EventKind.READ
 
-Steps = Generator[Effect, EffectResult, None]
+Steps = Effects[None]
 FOUND_MAX = 64
 _NOTHING = Reading(Presence.UNAVAILABLE)
 UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 
-def take_before(run: Run) -> Generator[Effect, EffectResult, EvaluatedReading]:
+def take_before(run: Run) -> Effects[EvaluatedReading]:
     """Take the strongest available reading before execution, the base for measuring change.
 
     Its postconditions are evaluated on demand; see `_compared`.
@@ -100,7 +99,7 @@ def take_strongest(run: Run) -> Steps:
     run.checks = ((yield from _check(run, strongest(run.contract))),)
 
 
-def _check(run: Run, index: int) -> Generator[Effect, EffectResult, EvaluatedReading]:
+def _check(run: Run, index: int) -> Effects[EvaluatedReading]:
     taken = yield from _read(run, index, _CHECK)
     return judge_reading(run.plan, taken, run.variables(), run.taken_before)
 
@@ -128,15 +127,14 @@ def strongest(contract: Contract) -> int:
     return max(independent(contract), key=lambda i: (contract.readers[i].consistency.rank, -i))
 
 
-def _read(run: Run, index: int, role: Role) -> Generator[Effect, EffectResult, TakenReading]:
+def _read(run: Run, index: int, role: Role) -> Effects[TakenReading]:
     terms = run.contract.readers[index]
     strong = terms.consistency is _STRONG or role is _BEFORE
     context = run.call_context(strong)
     if role is _BEFORE and context.before is not None:
         context = replace(context, before=None)  # taken again after an approval: the reader gets no older state
     take = CallReader(run.plan, _READER, index, context, run.given, terms.timeout_us)
-    called = yield take
-    assert isinstance(called, Called)
+    called = yield from take
     run.passed(called.finished_us)
     return _taken(terms, role, called)
 
@@ -204,8 +202,7 @@ def search(run: Run) -> Steps:
         return
     terms = run.contract.find_terms or next(iter(run.contract.readers), None)
     budget = terms.timeout_us if terms else run.contract.execution.timeout_us
-    called = yield CallReader(run.plan, ReadKind.FIND, 0, run.call_context(strong=True), run.given, budget)
-    assert isinstance(called, Called)
+    called = yield from CallReader(run.plan, ReadKind.FIND, 0, run.call_context(strong=True), run.given, budget)
     run.passed(called.finished_us)
     readings = _listed(called)
     if readings is None:
@@ -298,8 +295,7 @@ def look_up(run: Run) -> Steps:
         return
     terms = run.contract.lookup_terms or next(iter(run.contract.readers), None)
     timeout = terms.timeout_us if terms else run.contract.execution.timeout_us
-    called = yield CallReader(run.plan, ReadKind.LOOKUP, 0, run.call_context(strong=True), run.given, timeout)
-    assert isinstance(called, Called)
+    called = yield from CallReader(run.plan, ReadKind.LOOKUP, 0, run.call_context(strong=True), run.given, timeout)
     run.passed(called.finished_us)
     said = lookup_of(called.value) if called.ending is Ending.RETURNED else None
     if said is not None:

@@ -15,7 +15,7 @@ Steps of a look:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
@@ -39,7 +39,7 @@ from readback.domain.verification.reconcile import reconcile
 from readback.domain.verification.reconciliation import Case, EvaluatedReading, Reconciliation
 from readback.engine import tenant_limits
 from readback.engine.claims import entries as claim
-from readback.engine.effects import Commit, Committed, Effect, EffectResult, Lease, Leased, Load, Loaded
+from readback.engine.effects import Commit, Effects, Lease, Load
 from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.entries.recorder import Recorder
 from readback.engine.entries.side_records import incident_data
@@ -53,7 +53,7 @@ from readback.engine.stages.evaluate import judge_reading
 from readback.engine.stages.recover import Decision
 from readback.engine.values.reader_results import ERROR_TEXT_MAX
 
-Steps = Generator[Effect, EffectResult, None]
+Steps = Effects[None]
 FALLEN = frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED})
 
 
@@ -63,7 +63,7 @@ class WatchContext:
 
     table: RecoveryTable
     limits: Limits | None
-    commit: Callable[[Run], Generator[Effect, EffectResult, RunResult | None]]
+    commit: Callable[[Run], Effects[RunResult | None]]
 
 
 def look(run: Run, desk: WatchContext) -> Work:
@@ -77,7 +77,7 @@ def look(run: Run, desk: WatchContext) -> Work:
     return (yield from desk.commit(run)) or Completed(run)
 
 
-def _over(action: Action, asked: bool) -> Generator[Effect, EffectResult, str]:
+def _over(action: Action, asked: bool) -> Effects[str]:
     """Why the watch is over, or "": the action was reversed, or the claim became invalid for another reason than a
     drift.
     """
@@ -189,14 +189,13 @@ def classified(run: Run, held: EvaluatedReading | None, result: Reconciliation) 
     return replace(found, finding=Finding.DRIFT, effect_shown=run.action.judgement.effect_shown)
 
 
-def _held(run: Run, watched: WatchState) -> Generator[Effect, EffectResult, EvaluatedReading | None]:
+def _held(run: Run, watched: WatchState) -> Effects[EvaluatedReading | None]:
     if watched.held is None:
         return None
     value: Json = None
     if watched.held_ref:
-        loaded = yield Load(run.action.tenant, run.action.id, watched.held_ref)
-        assert isinstance(loaded, Loaded)
-        value = None if loaded.body is None else parse_json(loaded.body)
+        loaded = yield from Load(run.action.tenant, run.action.id, watched.held_ref)
+        value = None if loaded is None else parse_json(loaded)
     return held_as_recorded(run, watched.held, value)
 
 
@@ -317,8 +316,7 @@ def defer(action: Action, now_us: int) -> Steps:
 
     Needs no contract and calls nothing. Does nothing if another worker moved the action on meanwhile.
     """
-    leased = yield Lease(action.id, now_us + LEASE_US, action.version)
-    assert isinstance(leased, Leased)
+    leased = yield from Lease(action.id, now_us + LEASE_US, action.version)
     if leased.fence is None or leased.version != action.version:
         return
     if action.watch is not None:
@@ -329,16 +327,13 @@ def defer(action: Action, now_us: int) -> Steps:
     entries = Recorder(action, action.version)
     data: dict[str, Json] = {"verdict": UNTOLD, "why": Why.UNVERIFIABLE.value, "due": due, "over": over}
     entries.add(EventKind.WATCHED, leased.now_us, (), {**data, "error": CONTRACT_CHANGED})
-    committed = yield Commit(entries.append(leased.fence))
-    assert isinstance(committed, Committed)
+    yield from Commit(entries.append(leased.fence))
 
 
 # --- failed actions with a possible late effect ---
 
 
-def late(
-    run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int
-) -> Generator[Effect, EffectResult, RunResult | None]:
+def late(run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int) -> Effects[RunResult | None]:
     """Look at a failed action: no change, or a late effect. A late effect contests the earlier report."""
     action, news = run.action, recover.contradicts(run.action, decision)
     due = late_due(action, when, now_us) if decision.late and not decision.result.effect_shown else None
@@ -356,9 +351,7 @@ def late(
     return (yield from desk.commit(run))
 
 
-def aside(
-    run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int
-) -> Generator[Effect, EffectResult, RunResult | None]:
+def aside(run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int) -> Effects[RunResult | None]:
     """A person must decide, or has decided: readings are recorded and change no state."""
     shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
     due = late_due(run.action, when, now_us) if decision.late and not shown else None

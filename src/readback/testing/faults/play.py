@@ -6,7 +6,6 @@ contract, and gives the search by stamp its earlier sighting.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -18,7 +17,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
-from readback.engine.effects import Effect, EffectResult
+from readback.engine.effects import Effects
 from readback.engine.engine import Engine
 from readback.errors import NotFoundError, UsageError
 from readback.ports.handlers import Handler, Handlers
@@ -125,7 +124,7 @@ class Stage:
             self.plans[bent.compensation.contract.name] = bent.compensation
         return bent
 
-    def drive(self, work: Generator[Effect, EffectResult, T]) -> T:
+    def drive(self, work: Effects[T]) -> T:
         """Drive work to the end, in a process of its own."""
         told = VirtualDriver(self.store, self.runtime).drive(work)
         if isinstance(told, Parked):
