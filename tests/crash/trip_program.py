@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 
 from readback import Readback, SagaOutcome, State
-from readback.demo.trip.contracts import BY_STEP
+from readback.demo.contracts_trip import BY_STEP
 from readback.demo.trip.desk import trip_desk
 from readback.demo.trip.plan import SAGA, operation, steps
 from readback.stores.sqlite import open_sqlite_store

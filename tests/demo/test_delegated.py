@@ -15,8 +15,8 @@ from readback.demo.delegated.tally import AttemptRow, AttemptTotals, count_attem
 from readback.demo.desk import desk
 from readback.demo.facts import Fact
 from readback.demo.main import addresses_of
-from readback.demo.naive.naive import Claim, Told
-from readback.demo.naive.overheard import all_heard
+from readback.demo.naive import Claim, Told
+from readback.demo.overheard import all_heard
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
 

@@ -8,18 +8,18 @@ from typing import Any
 import httpx
 import pytest
 
+from readback.demo import naive
 from readback.demo.contracts import charge_card
 from readback.demo.delegated.tally import AttemptTotals
 from readback.demo.facts import Fact
-from readback.demo.naive import naive
-from readback.demo.naive.naive import Claim, Told
-from readback.demo.naive.overheard import Heard
-from readback.demo.naive.wrappers import blindly_retried, in_prose, politely
+from readback.demo.naive import Claim, Told
+from readback.demo.overheard import Heard
 from readback.demo.points import BRIEF_ROWS_MAX, Points, show_points
-from readback.demo.table import short
+from readback.demo.report import short
 from readback.demo.tally import Row, Totals
 from readback.demo.trip.tally import TripTotals
 from readback.demo.worker import ACTIONS
+from readback.demo.wrappers import blindly_retried, in_prose, politely
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Verdict

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from readback import Outcome, Proposal, Readback, State
+from readback.demo import contracts_trip as trips
 from readback.demo.desk import Addresses, Desk
-from readback.demo.naive.naive import Claim
+from readback.demo.naive import Claim
 from readback.demo.systems.launch import Systems
 from readback.demo.systems.trip_books import TRADES
-from readback.demo.trip import contracts as trips
 from readback.demo.trip.desk import BOOKS, trip_desk
 from readback.demo.trip.naive import STEPS, NaiveAgent, naive_client
 from readback.demo.trip_cases import CASES, WANTED, Case

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback import Readback, SagaOutcome, State
+from readback.demo.contracts_trip import BY_STEP
 from readback.demo.systems.launch import Systems
-from readback.demo.trip.contracts import BY_STEP
 from readback.demo.trip.desk import trip_desk
 from readback.demo.trip.plan import SAGA, operation, steps
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from readback.demo.naive.naive import Claim, Told
+from readback.demo.naive import Claim, Told
 from readback.demo.systems.trip_books import TRADES
 from readback.demo.systems.trip_truth import Entry, TripBooks
 from readback.demo.trip.tally import Ending, TripRow, TripTotals, count_trips

@@ -14,8 +14,8 @@ from typing import Final
 
 from readback import Context, Lookup, Reading, action
 from readback.demo.desk import desk
-from readback.demo.naive.overheard import overheard
-from readback.demo.naive.wrappers import blindly_retried, in_prose, politely
+from readback.demo.overheard import overheard
+from readback.demo.wrappers import blindly_retried, in_prose, politely
 
 POLLS: Final = ("0s", "150ms", "300ms", "600ms")
 

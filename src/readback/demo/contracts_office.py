@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from readback import Context, Reading, action
 from readback.demo.desk import desk
-from readback.demo.naive.overheard import overheard
+from readback.demo.overheard import overheard
 
 SENDER = "shop@acme.example"
 

@@ -22,22 +22,22 @@ from readback import AsyncReadback, bootstrap
 from readback.audit.checks.ledger import AuditReport, Fault, audit
 from readback.cli.terminal import print_json
 from readback.demo.agent import Agent, Done
+from readback.demo.contracts_trip import BY_STEP
 from readback.demo.delegated.chapter import delegate
 from readback.demo.delegated.table import show_attempts
 from readback.demo.delegated.tally import attempts_as_json, count_attempts, reckon_attempts
 from readback.demo.desk import AGENT, TENANT, Addresses, desk
-from readback.demo.naive.overheard import all_heard
+from readback.demo.overheard import all_heard
 from readback.demo.points import Points, show_points
 from readback.demo.progress import Progress
+from readback.demo.report import show
 from readback.demo.systems.launch import Systems
-from readback.demo.table import show
 from readback.demo.tally import as_json as told_as_json
 from readback.demo.tally import count, reckon
-from readback.demo.trip.chapter import Booked, book_trips
-from readback.demo.trip.contracts import BY_STEP
 from readback.demo.trip.desk import trip_desk
 from readback.demo.trip.table import show_trips
 from readback.demo.trip.tally import count_trips, reckon_trips, trips_as_json
+from readback.demo.trips import Booked, book_trips
 from readback.demo.worker import ACTIONS
 from readback.errors import SettingsError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from readback.canon.frozen import dataclass
 from readback.cli.terminal import console, safe
-from readback.demo.table import naive_cell, readback_cell, short, where_next
+from readback.demo.report import naive_cell, readback_cell, short, where_next
 from readback.demo.tally import Row, Totals
 
 if TYPE_CHECKING:

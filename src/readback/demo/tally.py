@@ -11,11 +11,11 @@ from dataclasses import asdict
 from readback import Outcome, State
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.demo import naive
 from readback.demo.agent import NOT_ON_RECORD, Done
 from readback.demo.facts import Fact
-from readback.demo.naive import naive
-from readback.demo.naive.naive import Claim, Told
-from readback.demo.naive.overheard import Heard
+from readback.demo.naive import Claim, Told
+from readback.demo.overheard import Heard
 from readback.demo.systems.truth import Truth
 
 NAIVE_FALSE_SUCCESSES_MIN = 8

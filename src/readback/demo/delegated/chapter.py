@@ -17,7 +17,7 @@ from readback.canon.frozen import dataclass
 from readback.delegations.api import Delegation
 from readback.demo.desk import AGENT, TENANT, desk
 from readback.demo.facts import Fact, order_has
-from readback.demo.naive.overheard import overheard
+from readback.demo.overheard import overheard
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
 

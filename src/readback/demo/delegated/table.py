@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from readback.cli.terminal import console, safe, speaks_unicode
 from readback.demo.delegated.tally import AttemptRow, AttemptTotals
-from readback.demo.table import SAID_MAX, WORDS, counted
+from readback.demo.report import SAID_MAX, WORDS, counted
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,11 +10,11 @@ from dataclasses import asdict
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.demo import naive
 from readback.demo.delegated.chapter import OPERATION, Sent
 from readback.demo.facts import Fact
-from readback.demo.naive import naive
-from readback.demo.naive.naive import Claim, Told
-from readback.demo.naive.overheard import Heard
+from readback.demo.naive import Claim, Told
+from readback.demo.overheard import Heard
 from readback.demo.tally import claim_of, said
 
 NAIVE_FALSE_SUCCESSES_MIN = 2

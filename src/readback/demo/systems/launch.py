@@ -217,7 +217,7 @@ class Systems:
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
         with log.open("wb") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", f"{PACKAGE}.{name}", *arguments],
+                [sys.executable, "-P", "-m", f"{PACKAGE}.{'door' if name == 'orders' else name}", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from readback.canon.frozen import dataclass
 from readback.demo.desk import TENANT, TOOL_TIMEOUT_S
-from readback.demo.naive.naive import Claim, Told
+from readback.demo.naive import Claim, Told
 from readback.demo.trip_cases import WANTED
 
 if TYPE_CHECKING:

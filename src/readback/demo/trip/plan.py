@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from readback import SagaStep, from_step
-from readback.demo.trip import contracts as contracts
+from readback.demo import contracts_trip as contracts
 from readback.demo.trip_cases import WANTED
 
 SAGA = "book_trip"

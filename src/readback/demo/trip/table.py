@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from readback.cli.terminal import console, safe, speaks_unicode
-from readback.demo.naive.naive import Claim
-from readback.demo.table import counted, short
+from readback.demo.naive import Claim
+from readback.demo.report import counted, short
 from readback.demo.trip.tally import Ending, TripRow, TripTotals
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from dataclasses import asdict
 from readback import SagaOutcome, State
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.demo.naive.naive import Claim, Told
-from readback.demo.naive.overheard import Heard
+from readback.demo.naive import Claim, Told
+from readback.demo.overheard import Heard
 from readback.demo.systems.trip_truth import TripBooks
 from readback.demo.tally import said
-from readback.demo.trip.chapter import NAIVE, Booked
 from readback.demo.trip.plan import operation
 from readback.demo.trip_cases import WANTED
+from readback.demo.trips import NAIVE, Booked
 
 NAIVE_WRONG_MIN = 6
 """With fewer, the faults did not work as scripted, and the comparison would show nothing."""

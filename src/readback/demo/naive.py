@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from readback.canon.frozen import dataclass
-from readback.demo.naive.overheard import Heard
+from readback.demo.overheard import Heard
 
 
 class Claim(StrEnum):

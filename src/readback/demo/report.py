@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from readback.canon import Json
 from readback.cli.terminal import console, safe, speaks_unicode
-from readback.demo.naive.naive import Claim
+from readback.demo.naive import Claim
 from readback.demo.tally import Row, Totals
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import asyncio
 
 from readback import AsyncReadback, SagaOutcome
 from readback.canon.frozen import dataclass
-from readback.demo.naive.naive import Told
+from readback.demo.naive import Told
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
 from readback.demo.trip.naive import NaiveAgent, naive_client

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from readback.demo.systems import orders_rules as rules
+from readback.demo.systems import rules
 from readback.demo.systems.faults import FaultBook, Rule, now_us
-from readback.demo.systems.orders_rules import Answer, Call, Refusal, Route
-from readback.demo.systems.orders_store import TENANTS, Row, Store, Write
+from readback.demo.systems.rules import Answer, Call, Refusal, Route
+from readback.demo.systems.store import TENANTS, Row, Store, Write
 
 READ_FAULTS = frozenset({"outage", "timeout_before"})
 

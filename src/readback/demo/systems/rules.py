@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from readback.demo.systems.faults import now_us
-from readback.demo.systems.orders_store import TENANTS, Row, Store, Write
+from readback.demo.systems.store import TENANTS, Row, Store, Write
 
 CARRIERS = frozenset({"dhl", "ups", "fedex"})
 CURRENCIES = frozenset({"EUR", "USD"})

@@ -1,4 +1,4 @@
-"""The order service's HTTP door: `python -m readback.demo.systems.orders --db PATH`.
+"""The order service's HTTP door: `python -m readback.demo.systems.door --db PATH`.
 
 Runs as a process of its own, prints one JSON line with its ports, and ends with its stdin.
 
@@ -29,9 +29,9 @@ from readback.demo.systems.faults import (
     now_us,
     open_admin,
 )
-from readback.demo.systems.orders_rules import ROUTES, Refusal, seed
-from readback.demo.systems.orders_service import FAULTS, HOLD, READ_FAULTS, Reply, Service
-from readback.demo.systems.orders_store import TABLES, TENANTS, Row, Store
+from readback.demo.systems.rules import ROUTES, Refusal, seed
+from readback.demo.systems.service import FAULTS, HOLD, READ_FAULTS, Reply, Service
+from readback.demo.systems.store import TABLES, TENANTS, Row, Store
 
 HEADERS = ("X-Tenant", "X-Actor", "X-Stamp", "Idempotency-Key", "If-Match")
 NOT_FOUND = Refusal(404, "not_found", "no such thing here")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from readback import Context, Lookup, Reading, action
 from readback.client.authoring.action import ActionDefinition
 from readback.client.authoring.contract_keys import ExecuteOptions
-from readback.demo.naive.overheard import overheard
+from readback.demo.overheard import overheard
 from readback.demo.trip.desk import trip_desk
 
 # Identity of an entry's reading. The creator's stamp stays on the entry.

@@ -1,1 +1,0 @@
-"""The naive agent: the answers of its tools, and its reports."""
