@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from readback.audit.checks.ledger import audit
+from readback.demo.contracts_trip import WANTED
 from readback.demo.systems.launch import Systems
-from readback.demo.systems.trip_books import TRADES
-from readback.demo.systems.trip_truth import TripBooks
-from readback.demo.trip_cases import CASES, WANTED, Case
+from readback.demo.systems.rules import TRADES
+from readback.demo.systems.truth import TripBooks
+from readback.demo.trips import CASES, Case
 from readback.domain.state import TERMINAL, State
 from readback.stores.sqlite import open_sqlite_store
 from tests.architecture.tree import ROOT
@@ -52,7 +53,7 @@ class Agency:
         assert self.server.stdin is not None
         assert self.server.stdout is not None
         systems = self.systems
-        doors = {"act": systems.trip_url, "look": systems.trip_records_url, "books": str(systems.trip_books)}
+        doors = {"act": systems.trip_url, "look": systems.trip_records_url, "books": str(systems.trip_db)}
         order = {"folder": str(story.folder), "phase": phase, "trip": story.trip, "doors": doors, "kill_at": kill_at}
         self.server.stdin.write(json.dumps({**order, "kill_after_ms": kill_after_ms}) + "\n")
         self.server.stdin.flush()
@@ -75,8 +76,7 @@ class Story:
         self.folder.mkdir()
         shutil.copy(self.agency.stories / "ledger.db", self.folder / "ledger.db")
         for each in self.case.spoiled:
-            order = {"match": each.match(self.trip), "times": each.times, **each.params}
-            self.agency.systems.fault(each.fault, system="trip", **order)
+            each.order(self.agency.systems, self.trip)
 
     @property
     def folder(self) -> Path:

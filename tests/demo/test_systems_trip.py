@@ -1,4 +1,4 @@
-"""The trip's providers: honest by day, spoiled on demand, and their own books say what is true."""
+"""The trip's providers: honest by day, spoiled on demand, and their own file says what is true."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from readback.demo.systems.launch import Systems
-from readback.demo.systems.trip_books import TRADES
+from readback.demo.systems.rules import TRADES
 from tests.demo.waiting import eventually
 
 WANTED = {"flights": "RB 1", "hotel": "a room", "car": "a car"}
@@ -82,25 +82,24 @@ def test_payments_and_tickets_honour_a_key_and_the_holds_do_not(
         assert make(act, book, "elsewhere", key=f"k-{book}").status_code == 422
 
 
-def test_an_entry_is_found_by_its_stamp_its_id_and_its_key_at_the_other_door(
+def test_an_entry_is_found_by_its_stamp_its_id_and_its_key_at_the_other_port(
     act: httpx.Client, look: httpx.Client
 ) -> None:
     made = make(act, "payments", "bonn", stamp="found-me", key="k-found").json()
-    assert look.get("/payments", params={"made_stamp": "found-me"}).json() == {"items": [made], "complete": True}
-    assert look.get(f"/payments/{made['id']}").json() == made
-    (change,) = look.get("/payments/journal", params={"stamp": "found-me"}).json()["changes"]
+    assert look.get("/entries", params={"made_stamp": "found-me"}).json() == {"items": [made], "complete": True}
+    assert look.get(f"/entries/{made['id']}").json() == made
+    (change,) = look.get("/search", params={"stamp": "found-me"}).json()["changes"]
     assert (change["op"], change["row"]) == ("make", made)
-    assert look.get("/keys/payments/k-found").json()["status"] == "done"
-    missing = [look.get(path).status_code for path in ("/keys/payments/k-lost", "/payments/pa-999", "/boats")]
+    assert look.get("/keys/k-found").json()["status"] == "done"
+    missing = [look.get(path).status_code for path in ("/keys/k-lost", "/entries/pa-999", "/boats")]
     assert missing == [404, 404, 404]
-    assert look.get("/payments", params={"colour": "red"}).status_code == 400
-    assert look.post("/payments", json={"trip": "bonn"}).status_code == 501, "this door only looks"
+    assert look.get("/entries", params={"colour": "red"}).status_code == 400
 
 
 def test_another_tenant_sees_and_changes_nothing(systems: Systems, act: httpx.Client, look: httpx.Client) -> None:
     hold = make(act, "flights", "bern").json()["id"]
     other = {"X-Tenant": "globex"}
-    assert look.get("/flights", params={"trip": "bern"}, headers=other).json()["items"] == []
+    assert look.get("/entries", params={"trip": "bern"}, headers=other).json()["items"] == []
     assert act.post(f"/flights/{hold}/release", json={}, headers=other).status_code == 404
     assert act.post("/flights", json={"trip": "bern"}, headers={"X-Tenant": "nobody"}).status_code == 403
     assert systems.trip_truth("bern").as_text() == "flights"
@@ -118,7 +117,6 @@ def test_a_body_or_a_path_that_is_none_is_refused(act: httpx.Client) -> None:
     assert act.post("/payments", content=b"[]").status_code == 400
     paths = ("/boats", "/flights/fl-1/refund", "/flights/fl-1", "/flights/fl-1/release/now")
     assert [act.post(path, json={}).status_code for path in paths] == [404] * 4
-    assert act.get("/payments").status_code == 404, "this door only acts"
 
 
 @pytest.mark.parametrize(("fault", "landed"), [("lost_reply", 1), ("lost_before", 0)])
@@ -139,7 +137,7 @@ def test_a_connection_that_is_cut_says_nothing_of_what_landed(
 
 
 def test_a_refusal_leaves_nothing_and_has_the_code_that_was_ordered(systems: Systems, act: httpx.Client) -> None:
-    spoil(systems, "refuse", "car", "kiel", times=1)
+    spoil(systems, "refuse", "car", "kiel", times=1, code=409)
     spoil(systems, "refuse", "car", "kiel", times=1, code=503)
     codes = [make(act, "car", "kiel").status_code for _ in range(3)]
     assert codes == [409, 503, 201]
@@ -147,12 +145,12 @@ def test_a_refusal_leaves_nothing_and_has_the_code_that_was_ordered(systems: Sys
 
 
 def test_a_silent_no_op_answers_like_an_honest_one(systems: Systems, act: httpx.Client) -> None:
-    spoil(systems, "silent_noop", "hotel", "ulm")
+    spoil(systems, "silent_noop", "hotel", "ulm", answer="honest")
     answer = make(act, "hotel", "ulm")
     assert (answer.status_code, answer.json()["status"], answer.json()["cents"]) == (201, "booked", 31_500)
     assert systems.trip_truth("ulm").clear
     hold = make(act, "hotel", "ulm").json()["id"]
-    spoil(systems, "silent_noop", "hotel", "ulm", "cancel")
+    spoil(systems, "silent_noop", "hotel", "ulm", "cancel", answer="honest")
     answer = act.post(f"/hotel/{hold}/cancel", json={})
     assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
     assert systems.trip_truth("ulm").as_text() == "hotel"
@@ -177,10 +175,10 @@ def test_what_lands_late_is_in_progress_until_then_and_is_waited_for(
 ) -> None:
     spoil(systems, "late", "payments", "bari", ms=60)
     assert make(act, "payments", "bari", key="k-late").status_code == 202
-    status = look.get("/keys/payments/k-late").json()["status"]
+    status = look.get("/keys/k-late").json()["status"]
     assert make(act, "payments", "bari", key="k-late").status_code in (409, 201)
     eventually(lambda: systems.trip_truth("bari").made("payments"))
-    eventually(lambda: look.get("/keys/payments/k-late").json()["status"] == "done")
+    eventually(lambda: look.get("/keys/k-late").json()["status"] == "done")
     assert status in ("in_progress", "done")
     assert make(act, "payments", "bari", key="k-late").status_code == 201
     assert systems.trip_truth("bari").made("payments") == 1

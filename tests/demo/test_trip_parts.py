@@ -11,27 +11,26 @@ import pytest
 
 from readback import Outcome, Proposal, Readback, State
 from readback.demo import contracts_trip as trips
-from readback.demo.desk import Addresses, Desk
-from readback.demo.naive import Claim
+from readback.demo.contracts_trip import WANTED
+from readback.demo.desk import Addresses, Desk, desk
+from readback.demo.naive import TRIP_STEPS, Claim, NaiveAgent, naive_client
 from readback.demo.systems.launch import Systems
-from readback.demo.systems.trip_books import TRADES
-from readback.demo.trip.desk import BOOKS, trip_desk
-from readback.demo.trip.naive import STEPS, NaiveAgent, naive_client
-from readback.demo.trip_cases import CASES, WANTED, Case
+from readback.demo.systems.rules import TRADES
+from readback.demo.trips import CASES, Case
 from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Attribution
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 
-BY_BOOK = dict(zip(BOOKS, trips.BY_STEP, strict=True))
+BOOKS = tuple(TRADES)
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Systems]:
     with Systems(only=["trip"]) as systems:
-        trip_desk.open(systems.trip_url, systems.trip_records_url, systems.trip_books)
+        desk.open_trip(systems.trip_url, systems.trip_records_url, systems.trip_db)
         yield systems
-        trip_desk.close()
+        desk.close()
 
 
 @pytest.fixture
@@ -47,11 +46,11 @@ def rb(request: pytest.FixtureRequest) -> Iterator[Readback]:
 def proposal(book: str, trip: str) -> Proposal:
     match book:
         case "flights":
-            return trips.hold_seat(trip=trip, flight=WANTED["flights"])
+            return trips.hold_seat(trip=trip, what=WANTED["flights"])
         case "hotel":
-            return trips.book_hotel(trip=trip, room=WANTED["hotel"])
+            return trips.book_hotel(trip=trip, what=WANTED["hotel"])
         case "car":
-            return trips.reserve_car(trip=trip, car=WANTED["car"])
+            return trips.reserve_car(trip=trip, what=WANTED["car"])
         case "payments":
             return trips.charge_trip(trip=trip, flight_cents=24_000, hotel_cents=31_500, car_cents=9_900)
         case _:
@@ -65,7 +64,7 @@ def go(systems: Systems, rb: Readback, book: str, fault: str, **params: Any) -> 
 
 
 def test_there_is_one_step_and_one_way_back_for_each_book_but_the_last() -> None:
-    assert tuple(TRADES) == BOOKS == tuple(STEPS)
+    assert tuple(TRADES) == tuple(TRIP_STEPS)
     classes = [action.contract.side_effect for action in trips.BY_STEP.values()]
     medium, high = SideEffect.MEDIUM_RISK_WRITE, SideEffect.HIGH_RISK_EXTERNAL
     assert classes == [medium, medium, medium, high, medium]
@@ -148,9 +147,9 @@ def test_a_wrong_amount_is_not_told_as_charged(systems: Systems, rb: Readback) -
 
 def naive_end(systems: Systems, case: Case) -> tuple[Claim, str]:
     for each in case.spoiled:
-        systems.fault(each.fault, system="trip", match=each.match(f"n-{case.trip}"), times=each.times, **each.params)
+        each.order(systems, f"n-{case.trip}")
     with naive_client(systems.trip_url) as client:
-        told = NaiveAgent(client).book(f"n-{case.trip}")
+        told = NaiveAgent(client).book(f"n-{case.trip}", WANTED)
     return told.claim, systems.trip_truth(f"n-{case.trip}").as_text()
 
 

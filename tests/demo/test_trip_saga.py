@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from readback import Readback, SagaOutcome, State
-from readback.demo.contracts_trip import BY_STEP
+from readback.demo.contracts_trip import BY_STEP, SAGA, operation, steps
+from readback.demo.desk import desk
 from readback.demo.systems.launch import Systems
-from readback.demo.trip.desk import trip_desk
-from readback.demo.trip.plan import SAGA, operation, steps
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 
@@ -20,9 +19,9 @@ from readback.testing.store_memory import MemoryStore
 @pytest.fixture(scope="module")
 def running() -> Iterator[Systems]:
     with Systems(only=["trip"]) as systems:
-        trip_desk.open(systems.trip_url, systems.trip_records_url, systems.trip_books)
+        desk.open_trip(systems.trip_url, systems.trip_records_url, systems.trip_db)
         yield systems
-        trip_desk.close()
+        desk.close()
 
 
 @pytest.fixture

@@ -1,16 +1,23 @@
 """The agent at the order desk: a script instead of a model, so that every morning is the same.
 
 The agent acts only through Readback and believes only outcomes. Independent steps run side by side, on one event loop
-and one ledger.
+and one ledger. One worker is killed between attempt and readback by a real SIGKILL of a real process at the worst
+moment: the card is charged, and no answer has arrived. The second worker knows only the ledger.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from readback import AsyncReadback, Outcome, State
 from readback.canon.frozen import dataclass
-from readback.demo import crash, morning
+from readback.demo import morning
 from readback.demo.desk import Addresses
 from readback.demo.morning import Step
 from readback.demo.progress import Progress
@@ -18,6 +25,13 @@ from readback.demo.systems.launch import Systems
 from readback.ports.runtime import Runtime
 
 NOT_ON_RECORD = "No such action is on record; nothing may be told of it."
+SOURCE = str(Path(__file__).resolve().parents[2])
+GIVE_UP_S = 20.0
+LOOK_EVERY_S = 0.02
+
+
+class WorkerError(RuntimeError):
+    """A worker ended in an unexpected way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,69 +75,97 @@ class Agent:
             begun = [together.create_task(self._do(step, earlier)) for step in steps]
         self.done += [each.result() for each in begun]
 
-    async def _do(self, step: Step, earlier: morning.Earlier) -> Done:
+    async def _do(self, step: Step, earlier: Mapping[str, Outcome]) -> Done:
+        first = ""
         if step.propose is None:
-            return await self._claimed(step)
-        with self.progress.doing(step.name):
-            # Calling an action only proposes. The operation names the intent: under one name it is executed once.
-            outcome = await self.rb.run(step.propose(earlier), operation=step.name, wait=step.wait)
-            first = ""
-            if not outcome.settled:
-                first = outcome.message
-                self.progress.note(f"{step.name}: an early report receives: {first}")
-                outcome = await self.rb.wait(outcome.id)
-        self.progress.ended(step, outcome)
+            # The model claims an action. The record has no such action, so there is nothing to report.
+            contract, target = step.claims
+            outcome = next((each for each in await self.rb.list(contract=contract) if each.target == target), None)
+        else:
+            with self.progress.doing(step.name):
+                # Calling an action only proposes. The operation names the intent: under one name it is executed once.
+                outcome = await self.rb.run(step.propose(earlier), operation=step.name, wait=step.wait)
+                if not outcome.settled:
+                    first = outcome.message
+                    self.progress.note(f"{step.name}: an early report receives: {first}")
+                    outcome = await self.rb.wait(outcome.id)
+        self.progress.ended(step.name, outcome, instead=NOT_ON_RECORD, beneath=step.spoiled)
         return Done(step, outcome, first)
-
-    async def _claimed(self, step: Step) -> Done:
-        """The model claims an action. The record has no such action, so there is nothing to report."""
-        assert step.claims is not None
-        contract, target = step.claims
-        on_record = [each for each in await self.rb.list(contract=contract) if each.target == target]
-        outcome = on_record[0] if on_record else None
-        self.progress.ended(step, outcome, NOT_ON_RECORD)
-        return Done(step, outcome)
 
     async def lose_a_worker(self, step: Step) -> None:
         """Kill a worker before the tool's answer arrives, and let another worker resume."""
         self.progress.chapter("A worker is killed, and another resumes")
         self._spoil(step)
-        charge = {"order_id": "o-23", "amount_cents": 3875}
         with self.progress.doing(step.name):
-            worker = await crash.start(self.ledger, self.addresses, charge=charge, operation=step.name)
-            await crash.kill_when(worker, lambda: bool(self.systems.truth.charges("o-23")), self.runtime)
+            worker = await self._worker(charge=morning.KILLED_CHARGE, operation=step.name)
+            await self._kill_when(worker, lambda: bool(self.systems.truth.charges("o-23")))
             left = await self._of_operation("charge_card", step.name)
             self.progress.note(f"worker {worker.pid} killed (SIGKILL); the ledger says: {left.message}")
-            second = await crash.start(self.ledger, self.addresses)
+            second = await self._worker()
             self.progress.note(f"worker {second.pid} processes due actions")
-            await crash.finish(second)
+            await _finish(second)
             outcome = await self._of_operation("charge_card", step.name)
-        self.progress.ended(step, outcome)
+        self.progress.ended(step.name, outcome, beneath=step.spoiled)
         self.done.append(Done(step, outcome, left.message))
 
     async def _of_operation(self, contract: str, operation: str) -> Outcome:
-        found = [each for each in await self.rb.list(contract=contract) if each.operation == operation]
-        assert len(found) == 1, f"{len(found)} actions of the operation {operation!r}"
-        return found[0]
+        (found,) = [each for each in await self.rb.list(contract=contract) if each.operation == operation]
+        return found
 
     async def through_an_outage(self, step: Step) -> None:
         """The system of record fails after the action. Unknown stays unknown until a reading succeeds."""
         self.progress.chapter("The shop goes dark")
         self._spoil(step)
-        done = await self._do(step, {})
-        assert done.outcome is not None
-        before = done.outcome
+        before = (await self._do(step, {})).outcome
+        assert before is not None
         self.systems.clear_faults()
         if before.state is State.UNKNOWN:
             self.progress.note("the shop is back; its webhook makes the action due, and Readback reads again")
             self.rb.signal(before.id)  # a signal decides nothing: it only brings the next reading forward
             await self.rb.resume()
         outcome = await self.rb.get(before.id)
-        self.progress.ended(step, outcome)
+        self.progress.ended(step.name, outcome, beneath=step.spoiled)
         self.done.append(Done(step, outcome, before.message))
 
     def _spoil(self, step: Step) -> None:
         for fault in step.faults:
-            self.systems.fault(
-                fault.name, system=fault.system, match=dict(fault.match), times=fault.times, **fault.params
-            )
+            self.systems.fault(fault.name, system=fault.system, match=dict(fault.match), **fault.params)
+
+    async def _worker(self, **order: object) -> asyncio.subprocess.Process:
+        """Start a worker: with `charge` and `operation` for one action, otherwise to process due actions."""
+        paths = [SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])]
+        told = json.dumps({"ledger": self.ledger, "addresses": self.addresses.as_text(), **order})
+        pipe, none = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        program = (sys.executable, "-P", "-m", "readback.demo.worker", told)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        return await asyncio.create_subprocess_exec(*program, stdin=none, stdout=none, stderr=pipe, env=environment)
+
+    async def _kill_when(self, worker: asyncio.subprocess.Process, landed: Callable[[], bool]) -> None:
+        """Wait for the effect, and kill the worker behind it."""
+        give_up_us = self.runtime.now_us() + int(GIVE_UP_S * 1_000_000)
+        try:
+            while not landed():
+                if worker.returncode is not None or self.runtime.now_us() > give_up_us:
+                    raise WorkerError(f"The worker ended with {worker.returncode} before its effect had landed.")
+                await self.runtime.sleep_async(LOOK_EVERY_S)
+        finally:
+            await _stop(worker)
+
+
+async def _finish(worker: asyncio.subprocess.Process) -> None:
+    """Wait until a worker ends. Raises WorkerError after a failure."""
+    try:
+        async with asyncio.timeout(GIVE_UP_S):
+            _, said = await worker.communicate()
+    finally:
+        await _stop(worker)
+    if worker.returncode != 0:
+        raise WorkerError(f"The second worker failed: {said.decode(errors='replace')[-2_000:]}")
+
+
+async def _stop(worker: asyncio.subprocess.Process) -> None:
+    """End the process by SIGKILL, if it still runs."""
+    if worker.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()

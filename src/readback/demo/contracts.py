@@ -1,8 +1,8 @@
 """The order desk's contracts: each action, its postconditions, and its readers.
 
-Read from the top to learn the SDK; `contracts_office` continues with mail, files and the daybook. An action is a
-function of a Context and arguments. The returned value is evidence. The readers ask a system of record through a
-separate path. The postconditions under `ensure` judge these readings, never the answer.
+Read from the top to learn the SDK; `contracts_trip` continues with a saga. An action is a function of a Context and
+arguments. The returned value is evidence. The readers ask a system of record through a separate path. The
+postconditions under `ensure` judge these readings, never the answer.
 
 The functions act through `desk.shop` and read through `desk.records` and `desk.database`. `late_window` is the time
 within which an effect may still land. The windows are short, to keep the demo short.
@@ -10,14 +10,13 @@ within which an effect may still land. The windows are short, to keep the demo s
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from readback import Context, Lookup, Reading, action
+from readback import Context, Lookup, Reading, action, reader
+from readback.contracts.functions.callables import Reader
 from readback.demo.desk import desk
-from readback.demo.overheard import overheard
-from readback.demo.wrappers import blindly_retried, in_prose, politely
-
-POLLS: Final = ("0s", "150ms", "300ms", "600ms")
+from readback.demo.naive import blindly_retried, in_prose, overheard, politely
 
 # Who and what a reading is of. The reader must say it; a reading of another tenant's order verifies nothing.
 ORDER: Final = {
@@ -29,32 +28,59 @@ ORDER: Final = {
 }
 OF_ORDER: Final = {**ORDER, "target": "authoritative.order_id"}  # of what belongs to an order
 BOOKKEEPING: Final = ("version", "stamp", "updated_by", "updated_us")  # changes with every write
+# How soon an effect can be seen, and how late one may still land.
+SHORT: Final[dict[str, Any]] = {"within": "1500ms", "polls": ("0s", "150ms", "300ms", "600ms"), "late_window": "1500ms"}
+LONG: Final[dict[str, Any]] = {**SHORT, "within": "2s", "late_window": "2s"}
+
+# --- readers that several actions share ---
 
 
-def _order(ctx: Context, order_id: str, view: str = "") -> Reading:
-    """One order from the service: from the primary, or from a lagging view."""
-    path = view + "/orders/{id}"
-    return desk.records.get(ctx, path, params={"id": order_id}, version="/version", stamp="/stamp")
+def _order_in(view: str, source: str, consistency: str) -> Reader:
+    """Reads one order from the service: from the primary, or from a lagging view."""
+
+    @reader(source=source, consistency=consistency, independence="other_client", name=source)
+    def order(ctx: Context, order_id: str) -> Reading:
+        path = f"{view}/orders/{{id}}"
+        return desk.records.get(ctx, path, params={"id": order_id}, version="/version", stamp="/stamp")
+
+    return order
 
 
-def _stamped(ctx: Context, table: str) -> list[Reading]:
-    """Every row with our stamp, of all tenants, to find each effect of ours, also in a wrong place."""
-    queries = {
-        "orders": "SELECT * FROM orders WHERE stamp = ?",
-        "charges": "SELECT * FROM charges WHERE stamp = ?",
-        "refunds": "SELECT * FROM refunds WHERE stamp = ?",
-        "shipments": "SELECT * FROM shipments WHERE stamp = ?",
-        "notes": "SELECT * FROM notes WHERE stamp = ?",
-    }
-    return desk.database.all(queries[table], [ctx.stamp], stamp="stamp")
+PRIMARY: Final = _order_in("", "order-service", "strong")
+# A near reader is asked first, and settles nothing that its class does not allow. Then the strong one is asked.
+REPLICA: Final = _order_in("/replica", "order-replica", "replica")
+CACHE: Final = _order_in("/cache", "order-cache", "cached")
 
 
-def _first(found: list[Reading]) -> Reading:
-    """The object in a complete list, or absence."""
-    return found[0] if found else Reading.absent()
+def _ours_in(table: str) -> Reader:
+    """Reads our own row of a table: by the stamp, not by the id in the answer. There may be no answer."""
+
+    @reader(source="order-service", consistency="strong", independence="other_client", attributes=True, name=table)
+    def ours(ctx: Context) -> Reading:
+        query = {"stamp": ctx.stamp}
+        found = desk.records.all(ctx, f"/{table}", query=query, complete="/complete", stamp="/stamp")
+        return found[0] if found else Reading.absent()
+
+    return ours
 
 
-# --- read: even an answer is checked --------------------------------------------------------------------------
+@reader(source="order-service", consistency="strong", independence="other_client", attributes=True)
+def stock_row(ctx: Context, sku: str) -> Reading:
+    return desk.records.get(ctx, "/stock/{sku}", params={"sku": sku}, version="/version", stamp="/stamp")
+
+
+def _anywhere(statement: str) -> Callable[..., list[Reading]]:
+    """A search for every row with our stamp, of all tenants, to find each effect of ours, also in a wrong place."""
+
+    def find(ctx: Context) -> list[Reading]:
+        return desk.database.all(statement, [ctx.stamp], stamp="stamp")
+
+    return find
+
+
+ORDERS_ANYWHERE: Final = _anywhere("SELECT * FROM orders WHERE stamp = ?")
+
+# --- read: even an answer is checked ---
 
 
 @action(
@@ -63,6 +89,7 @@ def _first(found: list[Reading]) -> Reading:
     target="stock/{requested.sku}",
     identity={"target": "authoritative.id", "tenant": "authoritative.tenant"},
     ensure={"the answer is right": "authoritative.qty == observed.qty"},
+    readers=[stock_row],
     tell=["qty"],  # the only value that may reach the model, as data
     within="1s",
 )
@@ -72,12 +99,7 @@ def check_stock(ctx: Context, sku: str) -> object:
     return desk.shop.get(ctx, "/cache/stock/{sku}", params={"sku": sku})
 
 
-@check_stock.read(source="order-service", consistency="strong", independence="other_client")
-def stock_row(ctx: Context, sku: str) -> Reading:
-    return desk.records.get(ctx, "/stock/{sku}", params={"sku": sku}, version="/version", stamp="/stamp")
-
-
-# --- set: a state that must hold ------------------------------------------------------------------------------
+# --- set: a state that must hold ---
 
 
 @action(
@@ -89,32 +111,14 @@ def stock_row(ctx: Context, sku: str) -> Reading:
         "shipped": "authoritative.status == 'shipped'",
         "carrier": "authoritative.carrier == requested.carrier",
     },
+    readers=[REPLICA, PRIMARY],
     execute={"honours_key": True},  # the shop executes one key once: what is refuted and dead may be tried again
-    within="1500ms",
-    polls=POLLS,
-    late_window="1500ms",
+    **SHORT,
 )
 @overheard
 def ship_order(ctx: Context, order_id: str, carrier: str) -> object:
     """Hand an order to a carrier."""
     return desk.shop.post(ctx, "/orders/{id}/ship", params={"id": order_id}, json={"carrier": carrier})
-
-
-# Two readers: the near one is asked first, and settles nothing that the class does not allow it to settle. Then the
-# strong one is asked.
-@ship_order.read(source="order-replica", consistency="replica", independence="other_client")
-def shipped_in_replica(ctx: Context, order_id: str, carrier: str) -> Reading:
-    return _order(ctx, order_id, "/replica")
-
-
-@ship_order.read(source="order-service", consistency="strong", independence="other_client")
-def shipped_in_primary(ctx: Context, order_id: str, carrier: str) -> Reading:
-    return _order(ctx, order_id)
-
-
-@ship_order.find
-def shipped_anywhere(ctx: Context, order_id: str, carrier: str) -> list[Reading]:
-    return _stamped(ctx, "orders")
 
 
 @action(
@@ -125,9 +129,8 @@ def shipped_anywhere(ctx: Context, order_id: str, carrier: str) -> list[Reading]
     expected_version="requested.version",  # planned on this version; another actor's change means: plan anew
     ensure={"address": "authoritative.address == requested.address"},
     may_change=["address", *BOOKKEEPING],  # anything else that changes is a hidden side effect
-    within="1500ms",
-    polls=POLLS,
-    late_window="1500ms",
+    readers=[CACHE, PRIMARY],
+    **SHORT,
 )
 @overheard
 def change_address(ctx: Context, order_id: str, address: str, version: int) -> object:
@@ -136,30 +139,14 @@ def change_address(ctx: Context, order_id: str, address: str, version: int) -> o
     return desk.shop.patch(ctx, "/orders/{id}", params={"id": order_id}, json=body, headers=headers)
 
 
-@change_address.read(source="order-cache", consistency="cached", independence="other_client")
-def address_in_cache(ctx: Context, order_id: str, address: str, version: int) -> Reading:
-    return _order(ctx, order_id, "/cache")
-
-
-@change_address.read(source="order-service", consistency="strong", independence="other_client")
-def address_in_primary(ctx: Context, order_id: str, address: str, version: int) -> Reading:
-    return _order(ctx, order_id)
-
-
-@change_address.find
-def address_anywhere(ctx: Context, order_id: str, address: str, version: int) -> list[Reading]:
-    return _stamped(ctx, "orders")
-
-
 @action(
     kind="set",
     side_effect="low_risk_internal",
     target="order/{requested.order_id}",
     identity=ORDER,
     ensure={"status": "authoritative.status == requested.status"},
-    within="2s",
-    polls=POLLS,
-    late_window="2s",
+    readers=[PRIMARY],
+    **LONG,
 )
 @overheard
 def mark_order(ctx: Context, order_id: str, status: str) -> object:
@@ -170,25 +157,14 @@ def mark_order(ctx: Context, order_id: str, status: str) -> object:
     )
 
 
-@mark_order.read(source="order-service", consistency="strong", independence="other_client")
-def marked_row(ctx: Context, order_id: str, status: str) -> Reading:
-    return _order(ctx, order_id)
-
-
-@mark_order.find
-def marked_anywhere(ctx: Context, order_id: str, status: str) -> list[Reading]:
-    return _stamped(ctx, "orders")
-
-
 @action(
     kind="set",
     side_effect="medium_risk_write",  # from here on, `run` needs an operation: a name for the intent
     target="order/{requested.order_id}",
     identity=ORDER,
     ensure={"cancelled": "authoritative.status == 'cancelled'"},
-    within="1500ms",
-    polls=POLLS,
-    late_window="1500ms",
+    readers=[REPLICA, PRIMARY],
+    **SHORT,
 )
 @overheard
 def cancel_order(ctx: Context, order_id: str) -> object:
@@ -196,22 +172,12 @@ def cancel_order(ctx: Context, order_id: str) -> object:
     return in_prose(lambda: desk.shop.post(ctx, "/orders/{id}/cancel", params={"id": order_id}))
 
 
-@cancel_order.read(source="order-replica", consistency="replica", independence="other_client")
-def cancelled_in_replica(ctx: Context, order_id: str) -> Reading:
-    return _order(ctx, order_id, "/replica")
+ship_order.find(ORDERS_ANYWHERE)
+change_address.find(ORDERS_ANYWHERE)
+mark_order.find(ORDERS_ANYWHERE)
+cancel_order.find(ORDERS_ANYWHERE)
 
-
-@cancel_order.read(source="order-service", consistency="strong", independence="other_client")
-def cancelled_in_primary(ctx: Context, order_id: str) -> Reading:
-    return _order(ctx, order_id)
-
-
-@cancel_order.find
-def cancelled_anywhere(ctx: Context, order_id: str) -> list[Reading]:
-    return _stamped(ctx, "orders")
-
-
-# --- delete: absence, with proof that it would have been seen -------------------------------------------------
+# --- delete: absence, with proof that it would have been seen ---
 
 
 @action(
@@ -220,6 +186,7 @@ def cancelled_anywhere(ctx: Context, order_id: str) -> list[Reading]:
     target="order/{requested.order_id}",
     identity=ORDER,
     ensure={"gone": "authoritative == null"},
+    readers=[PRIMARY],
     within="1s",
     late_window="1s",
 )
@@ -229,12 +196,7 @@ def delete_order(ctx: Context, order_id: str) -> object:
     return desk.shop.delete(ctx, "/orders/{id}", params={"id": order_id})
 
 
-@delete_order.read(source="order-service", consistency="strong", independence="other_client")
-def deleted_row(ctx: Context, order_id: str) -> Reading:
-    return _order(ctx, order_id)
-
-
-# --- create: a new thing, once, and shown to be ours ----------------------------------------------------------
+# --- create: a new thing, once, and shown to be ours ---
 
 
 @action(
@@ -249,10 +211,9 @@ def deleted_row(ctx: Context, order_id: str) -> Reading:
         "key": "authoritative.idempotency_key == scope.idempotency_key",
     },
     fails_when="authoritative.status == 'declined'",  # final: no need to wait for the window to close
+    readers=[_ours_in("charges")],
     execute={"honours_key": True},
-    within="2s",
-    polls=POLLS,
-    late_window="2s",
+    **LONG,
 )
 @overheard
 def charge_card(ctx: Context, order_id: str, amount_cents: int) -> object:
@@ -261,15 +222,8 @@ def charge_card(ctx: Context, order_id: str, amount_cents: int) -> object:
     return desk.shop.post(ctx, "/charges", json=body)
 
 
-@charge_card.read(source="order-service", consistency="strong", independence="other_client", attributes=True)
-def charge_row(ctx: Context, order_id: str, amount_cents: int) -> Reading:
-    # By the stamp, not by the id in the answer: there may be no answer.
-    return _first(desk.records.all(ctx, "/charges", query={"stamp": ctx.stamp}, complete="/complete", stamp="/stamp"))
-
-
-@charge_card.find  # high risk: looked for once more when the window closes, since providers duplicate too
-def charges_anywhere(ctx: Context, order_id: str, amount_cents: int) -> list[Reading]:
-    return _stamped(ctx, "charges")
+# High risk: looked for once more when the window closes, since providers duplicate too.
+charge_card.find(_anywhere("SELECT * FROM charges WHERE stamp = ?"))
 
 
 @charge_card.lookup
@@ -289,9 +243,8 @@ def charge_by_key(ctx: Context, order_id: str, amount_cents: int) -> Lookup:
         "refunded": "authoritative.status == 'refunded'",
         "amount": "authoritative.amount_cents == requested.amount_cents",
     },
-    within="1500ms",
-    polls=POLLS,
-    late_window="1500ms",
+    readers=[_ours_in("refunds")],
+    **SHORT,
 )
 @overheard
 def refund_charge(ctx: Context, charge_id: str, amount_cents: int) -> object:
@@ -299,14 +252,7 @@ def refund_charge(ctx: Context, charge_id: str, amount_cents: int) -> object:
     return desk.shop.post(ctx, "/refunds", json={"charge_id": charge_id, "amount_cents": amount_cents})
 
 
-@refund_charge.read(source="order-service", consistency="strong", independence="other_client", attributes=True)
-def refund_row(ctx: Context, charge_id: str, amount_cents: int) -> Reading:
-    return _first(desk.records.all(ctx, "/refunds", query={"stamp": ctx.stamp}, complete="/complete", stamp="/stamp"))
-
-
-@refund_charge.find
-def refunds_anywhere(ctx: Context, charge_id: str, amount_cents: int) -> list[Reading]:
-    return _stamped(ctx, "refunds")
+refund_charge.find(_anywhere("SELECT * FROM refunds WHERE stamp = ?"))
 
 
 @action(
@@ -319,9 +265,7 @@ def refunds_anywhere(ctx: Context, charge_id: str, amount_cents: int) -> list[Re
         "what": "authoritative.sku == requested.sku && authoritative.qty == requested.qty",
         "carrier": "authoritative.carrier == requested.carrier",
     },
-    within="1500ms",
-    polls=POLLS,
-    late_window="60s",  # carriers answer late: absence at the deadline is not failure, but unknown
+    **{**SHORT, "late_window": "60s"},  # carriers answer late: absence at the deadline is not failure, but unknown
 )
 @overheard
 def book_shipment(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) -> object:
@@ -333,12 +277,10 @@ def book_shipment(ctx: Context, order_id: str, carrier: str, sku: str, qty: int)
 @book_shipment.read(source="order-service", consistency="strong", independence="other_client", attributes=True)
 def shipment_row(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) -> Reading:
     found = desk.records.all(ctx, "/shipments", query={"order_id": order_id}, complete="/complete", stamp="/stamp")
-    return _first(found)
+    return found[0] if found else Reading.absent()
 
 
-@book_shipment.find
-def shipments_anywhere(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) -> list[Reading]:
-    return _stamped(ctx, "shipments")
+book_shipment.find(_anywhere("SELECT * FROM shipments WHERE stamp = ?"))
 
 
 # A compensation is an action of its own: it has postconditions, runs once, and is verified like any other. Target,
@@ -346,9 +288,7 @@ def shipments_anywhere(ctx: Context, order_id: str, carrier: str, sku: str, qty:
 @book_shipment.compensate(
     kind="set",
     ensure={"cancelled": "authoritative.status == 'cancelled'"},
-    within="1200ms",
-    polls=POLLS,
-    late_window="1200ms",
+    **{**SHORT, "within": "1200ms", "late_window": "1200ms"},
 )
 @overheard
 def cancel_shipment(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) -> object:
@@ -357,7 +297,7 @@ def cancel_shipment(ctx: Context, order_id: str, carrier: str, sku: str, qty: in
     return desk.shop.post(ctx, "/shipments/{id}/cancel", params={"id": booked[0]["id"]})
 
 
-# --- append and adjust: an effect that a second one would spoil -----------------------------------------------
+# --- append and adjust: an effect that a second one would spoil ---
 
 
 @action(
@@ -366,9 +306,8 @@ def cancel_shipment(ctx: Context, order_id: str, carrier: str, sku: str, qty: in
     target="order/{requested.order_id}",
     identity=OF_ORDER,
     ensure={"text": "authoritative.text == requested.text"},
-    within="1200ms",
-    polls=POLLS,
-    late_window="1200ms",
+    readers=[_ours_in("notes")],
+    **{**SHORT, "within": "1200ms", "late_window": "1200ms"},
 )
 @overheard
 def append_note(ctx: Context, order_id: str, text: str) -> object:
@@ -378,14 +317,7 @@ def append_note(ctx: Context, order_id: str, text: str) -> object:
     )
 
 
-@append_note.read(source="order-service", consistency="strong", independence="other_client", attributes=True)
-def note_row(ctx: Context, order_id: str, text: str) -> Reading:
-    return _first(desk.records.all(ctx, "/notes", query={"stamp": ctx.stamp}, complete="/complete", stamp="/stamp"))
-
-
-@append_note.find
-def notes_anywhere(ctx: Context, order_id: str, text: str) -> list[Reading]:
-    return _stamped(ctx, "notes")
+append_note.find(_anywhere("SELECT * FROM notes WHERE stamp = ?"))
 
 
 @action(
@@ -394,19 +326,13 @@ def notes_anywhere(ctx: Context, order_id: str, text: str) -> list[Reading]:
     target="stock/{requested.sku}",
     identity=ORDER,
     ensure={"quantity": "authoritative.qty == before.qty + requested.delta"},  # `before` is read before the call
-    within="1500ms",
-    polls=POLLS,
-    late_window="1500ms",
+    readers=[stock_row],
+    **SHORT,
 )
 @overheard
 def adjust_stock(ctx: Context, sku: str, delta: int) -> object:
     """Correct the stock by a difference."""
     return desk.shop.post(ctx, "/stock/{sku}/adjust", params={"sku": sku}, json={"delta": delta})
-
-
-@adjust_stock.read(source="order-service", consistency="strong", independence="other_client", attributes=True)
-def adjusted_row(ctx: Context, sku: str, delta: int) -> Reading:
-    return desk.records.get(ctx, "/stock/{sku}", params={"sku": sku}, version="/version", stamp="/stamp")
 
 
 @adjust_stock.find
@@ -418,7 +344,7 @@ def adjustments_anywhere(ctx: Context, sku: str, delta: int) -> list[Reading]:
     )
 
 
-# --- effect groups: several effects of one action, each reconciled --------------------------------------------
+# --- effect groups: several effects of one action, each reconciled ---
 
 FULFILMENT: Final = """
 SELECT o.id, o.tenant, o.status, o.carrier, s.id AS shipment, s.qty AS shipped, k.qty AS stock,
@@ -440,9 +366,7 @@ WHERE o.tenant = :tenant AND o.id = :order
         "stock": {"taken out": "authoritative.stock == before.stock - requested.qty"},
         "order": {"packed": "authoritative.status == 'packed' && authoritative.carrier == requested.carrier"},
     },
-    within="1500ms",
-    polls=POLLS,
-    late_window="1500ms",
+    **SHORT,
 )
 @overheard
 def fulfil_order(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) -> object:
@@ -455,3 +379,110 @@ def fulfil_order(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) 
 def fulfilment(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) -> Reading:
     # One query, so that the three effects are seen at one moment.
     return desk.database.one(FULFILMENT, {"tenant": ctx.tenant, "order": order_id, "sku": sku}, stamp="stamp")
+
+
+# --- send: delivered, not merely accepted ---
+
+
+@action(
+    kind="send",
+    side_effect="medium_risk_write",
+    target="mailbox/{requested.to}",
+    identity={
+        "target": "authoritative.mailbox",
+        "stamp": "authoritative.stamp",
+        "tenant": "not_offered",
+        "actor": "not_offered",
+    },
+    ensure={
+        "subject": "authoritative.subject == requested.subject",
+        "text": "authoritative.body_sha256 == sha256(requested.text)",
+    },
+    proves="delivered",
+    redact=["requested.text"],  # the ledger keeps no copy of what was written to a customer
+    within="3s",
+    polls=("0s", "200ms", "400ms", "800ms"),
+    late_window="3s",
+)
+@overheard
+def send_mail(ctx: Context, to: str, subject: str, text: str) -> object:
+    """Write to a customer."""
+    return desk.post.send(ctx, sender="shop@acme.example", to=[to], subject=subject, text=text, stamp_header="X-Stamp")
+
+
+@send_mail.read(source="mailboxes", consistency="strong", independence="other_system", attributes=True)
+def delivered_mail(ctx: Context, to: str, subject: str, text: str) -> Reading:
+    return desk.mailboxes[to].by_stamp(ctx, header="X-Stamp")
+
+
+@send_mail.find
+def mails_anywhere(ctx: Context, to: str, subject: str, text: str) -> list[Reading]:
+    return [found for box in desk.mailboxes.values() for found in box.find(ctx, header="X-Stamp")]
+
+
+# --- staged: verified before it counts ---
+
+
+@action(
+    kind="set",
+    side_effect="ephemeral_write",
+    target="file/{requested.path}",
+    ensure={"the bytes": "authoritative.sha256 == sha256(requested.text)"},
+)
+@overheard
+def write_file(ctx: Context, path: str, text: str) -> object:
+    """Write a file into the work folder, beside the target until verified."""
+    return desk.folder.stage(ctx, path, text, parents=True)
+
+
+@write_file.read(source="work-folder", consistency="strong", independence="other_client")
+def file_there(ctx: Context, path: str, text: str) -> Reading:
+    return desk.files.stat(path)
+
+
+ENTRY: Final = "SELECT * FROM daybook WHERE tenant = ? AND order_id = ?"
+
+
+@action(
+    kind="set",
+    side_effect="low_risk_internal",
+    target="order/{requested.order_id}",
+    identity={
+        "target": "authoritative.order_id",
+        "tenant": "authoritative.tenant",
+        "stamp": "authoritative.stamp",
+    },
+    ensure={"amount": "authoritative.cents == requested.cents"},
+    within="1s",
+    late_window="0s",  # a transaction of our own: when it has ended, nothing can still land
+)
+@overheard
+def enter_in_daybook(ctx: Context, order_id: str, cents: int) -> object:
+    """Enter an order into the daybook. Returns an open transaction; Readback commits or rolls back."""
+    with desk.daybook.staged(ctx) as entry:
+        # "OR IGNORE" keeps a refused row from being an error. It keeps it from being noticed, too.
+        sql = "INSERT OR IGNORE INTO daybook VALUES (?, ?, ?, ?)"
+        entry.execute(sql, [ctx.tenant, order_id, cents, ctx.stamp])
+        entry.look(ENTRY, [ctx.tenant, order_id], stamp="stamp")
+        return entry
+
+
+@enter_in_daybook.read(source="daybook", consistency="strong", independence="other_client")
+def daybook_entry(ctx: Context, order_id: str, cents: int) -> Reading:
+    return desk.daybook_rows.one(ENTRY, [ctx.tenant, order_id], stamp="stamp")
+
+
+# --- unverifiable: said so, and never told as done ---
+
+
+@action(
+    kind="send",
+    side_effect="low_risk_internal",
+    target="pager/{requested.team}",
+    ensure={"received": "authoritative.received"},
+    unverifiable="The pager company offers no way to ask what became of a message.",
+)
+@overheard
+def page_team(ctx: Context, team: str, text: str) -> object:
+    """Page a team. The gateway accepts every message, and no reading can confirm delivery."""
+    return {"status": "sent", "team": team}

@@ -1,4 +1,4 @@
-"""The order desk's connections: clients that act on the demo's systems, and separate clients that read them.
+"""The connections of the order desk and of the travel desk: clients that act, and separate clients that read.
 
 `main` opens the desk once, and so does the worker in its own process. Executors and sources are the built-in classes.
 Nothing here verifies, and no executor shares a client with a source.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,16 +25,11 @@ from readback.systems import (
     SqlSource,
 )
 
-TENANT = "acme"
-AGENT = "agent:desk"
+TENANT, AGENT = "acme", "agent:desk"
 TOOL_TIMEOUT_S = 1.5
 """Time limit of the desk's tools for an answer, in seconds."""
-
-DAYBOOK = """
-CREATE TABLE daybook (
-    tenant TEXT, order_id TEXT, cents INTEGER, stamp TEXT, PRIMARY KEY (tenant, order_id)
-)
-"""
+OURS = {"X-Tenant": TENANT}
+DAYBOOK = "CREATE TABLE daybook (tenant, order_id, cents INTEGER, stamp, PRIMARY KEY (tenant, order_id))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +51,11 @@ class Addresses:
 
     @classmethod
     def from_text(cls, text: str) -> Addresses:
-        """The addresses written by `as_text`."""
-        given = json.loads(text)
-        pairs = {name: tuple(given[name]) for name in ("smtp", "imap", "mailboxes")}
-        return cls(**{**given, **pairs})
+        return cls(**json.loads(text))
 
 
 class Desk:
-    """All connections of the desk, between `open` and `close`."""
+    """All connections of a desk, between `open` or `open_trip` and `close`."""
 
     shop: HttpExecutor
     """Acts on the order service, with our key and our stamp in the headers of each request."""
@@ -79,40 +71,49 @@ class Desk:
     files: FileSource
     daybook: SqlExecutor
     daybook_rows: SqlSource
+    providers: HttpExecutor
+    """Acts on the providers of a trip."""
+    trip_records: HttpSource
+    """Reads the providers' records, on another port and through a client of its own."""
+    trip_books: SqlSource
+    """Reads the books behind the providers, for all tenants, independent of both ports."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self.overheard = Path()
 
     def open(self, addresses: Addresses, *, timeout_s: float = TOOL_TIMEOUT_S) -> None:
-        """Connect to running systems. Nothing is sent yet. `timeout_s`: time limit of tools, in seconds."""
-        work, enter = Path(addresses.work), self._stack.enter_context
-        ours = {"X-Tenant": TENANT}
-        self.shop = enter(
-            HttpExecutor(addresses.orders_url, name="shop", headers={**ours, "X-Actor": AGENT}, timeout_s=timeout_s)
-        )
+        """Connect to the shop's running systems. Nothing is sent yet. `timeout_s`: time limit of tools, in seconds."""
+        url, work = addresses.orders_url, Path(addresses.work)
+        self.shop = self._acting(url, "shop", timeout_s)
         # A 404 of the shop is believed where the same credentials are shown another order, the canary.
-        self.records = enter(
-            HttpSource("order-service", addresses.orders_url, headers=ours, canary="/orders/o-1", timeout_s=2.0)
-        )
+        self.records = self._reading("order-service", url, canary="/orders/o-1")
         self.database = SqlSource("order-database", _opens(Path(addresses.orders_db)))
         self.post = SmtpExecutor("post", *addresses.smtp, security="none", timeout_s=timeout_s)
-        self.mailboxes = {each: _mailbox(addresses, each) for each in addresses.mailboxes}
+        self.mailboxes = {user: _mailbox(addresses, user) for user in addresses.mailboxes}
         self.folder, self.files = FileExecutor(work), FileSource("work-folder", work)
         connect = _opens(work / "daybook.db")
         self.daybook, self.daybook_rows = SqlExecutor("daybook", connect), SqlSource("daybook", connect)
-        self._work = work
-        self.overheard = Path(addresses.overheard)
+        self._daybook, self.overheard = work / "daybook.db", Path(addresses.overheard)
+
+    def open_trip(self, act_url: str, read_url: str, books: Path, *, timeout_s: float = TOOL_TIMEOUT_S) -> None:
+        """Connect to running providers. Nothing is sent yet."""
+        self.providers = self._acting(act_url, "providers", timeout_s)
+        self.trip_records = self._reading("provider-records", read_url)
+        self.trip_books = SqlSource("provider-books", _opens(books))
+
+    def _acting(self, url: str, name: str, timeout_s: float) -> HttpExecutor:
+        headers = {**OURS, "X-Actor": AGENT}
+        return self._stack.enter_context(HttpExecutor(url, name=name, headers=headers, timeout_s=timeout_s))
+
+    def _reading(self, name: str, url: str, canary: str | None = None) -> HttpSource:
+        return self._stack.enter_context(HttpSource(name, url, headers=OURS, canary=canary, timeout_s=2.0))
 
     def prepare(self) -> None:
         """Create the daybook, with one order of yesterday."""
-        db = sqlite3.connect(self._work / "daybook.db")
-        try:
+        with closing(sqlite3.connect(self._daybook)) as db, db:
             db.execute(DAYBOOK)
             db.execute("INSERT INTO daybook VALUES (?, 'o-30', 4100, 'yesterday')", [TENANT])
-            db.commit()
-        finally:
-            db.close()
 
     def close(self) -> None:
         """Close the connections. Later tool answers are not noted, because the file may be gone."""

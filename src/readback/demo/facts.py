@@ -1,6 +1,6 @@
 """The truth of each step, read from the systems' own files: the demo's oracle.
 
-The oracle bypasses Readback, the order service's doors and every view. Neither agent sees the oracle.
+The oracle bypasses Readback, the order service's door and every view. Neither agent sees the oracle.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from readback.canon.frozen import dataclass
 from readback.demo.systems.truth import Truth
-
-Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,8 @@ def order_has(order_id: str, **wanted: object) -> Oracle:
         own, other = truth.order(order_id) or {}, truth.order(order_id, "globex") or {}
         shown = ", ".join(str(own[name]) for name in wanted if own.get(name))
         astray = other.get("updated_by") != "seed"
-        text = shown + (f"; globex's {order_id} was changed" if astray else "")
         right = all(own.get(name) == value for name, value in wanted.items())
+        text = shown + (f"; globex's {order_id} was changed" if astray else "")
         return Fact(right and not astray, text, undone=own.get("updated_by") == "seed" and not astray)
 
     return ask
@@ -49,43 +47,41 @@ def order_gone(order_id: str) -> Oracle:
 
 def charged_once(order_id: str, cents: int) -> Oracle:
     def ask(truth: Truth) -> Fact:
-        found = truth.charges(order_id)
-        said = ", ".join(f"{row['status']} {row['amount_cents'] / 100:.2f}" for row in found) or "no charge"
-        right = [(row["status"], row["amount_cents"]) for row in found] == [("captured", cents)]
-        return Fact(right, said, undone=not found)
+        found = [(row["status"], row["amount_cents"]) for row in truth.charges(order_id)]
+        said = ", ".join(f"{status} {each / 100:.2f}" for status, each in found)
+        return Fact(found == [("captured", cents)], said or "no charge", undone=not found)
 
     return ask
 
 
 def refunded_once(order_id: str, cents: int) -> Oracle:
     def ask(truth: Truth) -> Fact:
-        found = [row for charge in truth.charges(order_id) for row in truth.refunds(charge["id"])]
-        said = ", ".join(f"refunded {row['amount_cents'] / 100:.2f}" for row in found) or "no refund"
-        return Fact([row["amount_cents"] for row in found] == [cents], said, undone=not found)
+        found = [row["amount_cents"] for charge in truth.charges(order_id) for row in truth.refunds(charge["id"])]
+        said = ", ".join(f"refunded {each / 100:.2f}" for each in found)
+        return Fact(found == [cents], said or "no refund", undone=not found)
 
     return ask
 
 
 def booked_once(order_id: str, sku: str, qty: int) -> Oracle:
     def ask(truth: Truth) -> Fact:
-        found = truth.shipments(order_id)
-        said = ", ".join(f"{row['qty']} {row['status']}" for row in found) or "no parcel"
-        right = [(row["sku"], row["qty"], row["status"]) for row in found] == [(sku, qty, "booked")]
-        return Fact(right, said, undone=all(row["status"] == "cancelled" for row in found))
+        found = [(row["sku"], row["qty"], row["status"]) for row in truth.shipments(order_id)]
+        said = ", ".join(f"{each} {status}" for _, each, status in found)
+        undone = all(status == "cancelled" for *_, status in found)
+        return Fact(found == [(sku, qty, "booked")], said or "no parcel", undone)
 
     return ask
 
 
 def fulfilled(order_id: str, sku: str, qty: int, stock_after: int) -> Oracle:
     def ask(truth: Truth) -> Fact:
-        order, parcels = truth.order(order_id) or {}, truth.shipments(order_id)
         parts = {
-            "parcel": [(row["sku"], row["qty"]) for row in parcels] == [(sku, qty)],
+            "parcel": [(row["sku"], row["qty"]) for row in truth.shipments(order_id)] == [(sku, qty)],
             "stock": truth.stock(sku) == stock_after,
-            "order": order.get("status") == "packed",
+            "order": (truth.order(order_id) or {}).get("status") == "packed",
         }
         missing = [name for name, there in parts.items() if not there]
-        text = "all parts" if not missing else f"without {', '.join(missing)}"
+        text = f"without {', '.join(missing)}" if missing else "all parts"
         return Fact(not missing, text, undone=len(missing) == len(parts))
 
     return ask
@@ -105,9 +101,9 @@ def noted_once(order_id: str, text: str) -> Oracle:
 
 def mailed_once(address: str, subject: str) -> Oracle:
     def ask(truth: Truth) -> Fact:
-        found = [mail for mail in truth.mails() if mail.subject == subject]
-        right = [mail.mailbox for mail in found] == [address]
-        return Fact(right, f"{len(found)} in the mailbox" if found else "not delivered", undone=not found)
+        found = [mail.mailbox for mail in truth.mails() if mail.subject == subject]
+        said = f"{len(found)} in the mailbox" if found else "not delivered"
+        return Fact(found == [address], said, undone=not found)
 
     return ask
 
@@ -115,7 +111,7 @@ def mailed_once(address: str, subject: str) -> Oracle:
 def file_holds(name: str, text: str) -> Oracle:
     def ask(truth: Truth) -> Fact:
         found = truth.file(name)
-        return Fact(found == text.encode(), "the file is there" if found is not None else "no file")
+        return Fact(found == text.encode(), "no file" if found is None else "the file is there")
 
     return ask
 

@@ -23,20 +23,23 @@ from readback.audit.checks.ledger import AuditReport, Fault, audit
 from readback.cli.terminal import print_json
 from readback.demo.agent import Agent, Done
 from readback.demo.contracts_trip import BY_STEP
-from readback.demo.delegated.chapter import delegate
-from readback.demo.delegated.table import show_attempts
-from readback.demo.delegated.tally import attempts_as_json, count_attempts, reckon_attempts
+from readback.demo.delegated import delegate
 from readback.demo.desk import AGENT, TENANT, Addresses, desk
-from readback.demo.overheard import all_heard
-from readback.demo.points import Points, show_points
+from readback.demo.naive import all_heard
 from readback.demo.progress import Progress
-from readback.demo.report import show
+from readback.demo.report import Chapters, show_all, show_brief
 from readback.demo.systems.launch import Systems
-from readback.demo.tally import as_json as told_as_json
-from readback.demo.tally import count, reckon
-from readback.demo.trip.desk import trip_desk
-from readback.demo.trip.table import show_trips
-from readback.demo.trip.tally import count_trips, reckon_trips, trips_as_json
+from readback.demo.tally import (
+    attempts_as_json,
+    count,
+    count_attempts,
+    count_trips,
+    reckon,
+    reckon_attempts,
+    reckon_trips,
+    steps_as_json,
+    trips_as_json,
+)
 from readback.demo.trips import Booked, book_trips
 from readback.demo.worker import ACTIONS
 from readback.errors import SettingsError
@@ -75,36 +78,33 @@ def run_demo(as_json: bool = False, folder: Path | None = None, verbose: bool = 
             heard = all_heard(Path(addresses.overheard))
             report = check(ledger)
             rows = reckon(done, systems.truth, heard)
-            totals = count(rows, systems.truth, heard, ledger_ok=report.ok)
             attempts = reckon_attempts(sent, heard)
-            attempt_totals = count_attempts(attempts)
             trips = reckon_trips(booked, systems.trip_truth, heard)
-            trip_totals = count_trips(trips)
+            chapters = Chapters(
+                count(rows, systems.truth, heard, ledger_ok=report.ok),
+                count_attempts(attempts),
+                count_trips([row.naive for row in trips], [row.readback for row in trips]),
+            )
     finally:
         progress.close()
     if as_json:
-        chapters = (told_as_json(rows, totals), trips_as_json(trips, trip_totals))
-        print_json({**chapters[0], **chapters[1], **attempts_as_json(attempts, attempt_totals)})
-    elif not verbose:
-        show_points(rows, Points(totals, attempt_totals, trip_totals), ledger, report.events)
+        told = (steps_as_json(rows, chapters.morning), trips_as_json(trips, chapters.trips))
+        print_json({**told[0], **told[1], **attempts_as_json(attempts, chapters.attempts)})
+    elif verbose:
+        show_all(rows, attempts, trips, chapters, ledger, report.events)
     else:
-        show_trips(trips, trip_totals)
-        show_attempts(attempts, attempt_totals)
-        show(rows, totals, ledger, report.events)
-    return 0 if totals.good and trip_totals.good and attempt_totals.good else 1
+        show_brief(rows, chapters, ledger, report.events)
+    return 0 if chapters.good else 1
 
 
 @contextmanager
 def _connected(systems: Systems, addresses: Addresses) -> Iterator[None]:
-    """Open both desks for the block."""
-    desk.open(addresses)
+    """Open the desk for the block."""
     try:
-        trip_desk.open(systems.trip_url, systems.trip_records_url, systems.trip_books)
-        try:
-            desk.prepare()
-            yield
-        finally:
-            trip_desk.close()
+        desk.open(addresses)
+        desk.open_trip(systems.trip_url, systems.trip_records_url, systems.trip_db)
+        desk.prepare()
+        yield
     finally:
         desk.close()
 

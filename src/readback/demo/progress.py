@@ -13,9 +13,6 @@ from readback.cli.terminal import console, safe
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from readback.demo.morning import Step
-    from readback.demo.trip_cases import Case
-
 MARKS = {"done": ("✓", "green"), "open": ("?", "yellow"), "not": ("✗", "red")}
 COUNTED = {"done": "verified", "open": "for review or unknown", "not": "not done or taken back"}
 NAME_WIDTH = 26
@@ -34,16 +31,13 @@ class Progress:
     def close(self) -> None:
         """Restore the terminal and print the counts of the last chapter. A second call changes nothing."""
         self._count()
-        self._stop()
-
-    def _stop(self) -> None:
         if self._status is not None:
             self._status.stop()
             self._status = None
 
     def chapter(self, title: str) -> None:
         self._count()
-        self._say(f"\n{title}" if self._verbose else title, style="bold")
+        self._console.print(f"\n{title}" if self._verbose else title, style="bold")
 
     def note(self, text: str) -> None:
         """Print a remark."""
@@ -60,32 +54,19 @@ class Progress:
             self._busy.remove(name)
             self._show()
 
-    def ended(self, step: Step, outcome: Outcome | None, instead: str = "") -> None:
-        """Report the step with the outcome's words and the fault, if any."""
-        words = outcome.message if outcome is not None else instead
-        self._outcome(mark_of(outcome), step.name, words, step.spoiled)
-
-    def trip(self, case: Case, outcome: SagaOutcome) -> None:
-        """Report the trip with the outcome's words and the fault, if any."""
-        spoiled = f"{case.where}: {case.words}" if case.where else ""
-        self._outcome(mark_of(outcome), f"trip to {case.trip}", outcome.message, spoiled)
-
-    def attempt(self, number: int, prompt: str, outcome: Outcome) -> None:
-        """Report one attempt of a delegate: the reportable words and the prompt."""
-        self._outcome(mark_of(outcome), f"attempt {number}", outcome.message, f"told: {prompt}")
-
-    def _outcome(self, mark: str, name: str, words: str, beneath: str) -> None:
-        sign, style = MARKS[mark]
+    def ended(self, name: str, outcome: Outcome | SagaOutcome | None, *, instead: str = "", beneath: str = "") -> None:
+        """Report an outcome in its own words, and beneath the fault or the prompt. `instead`: without an outcome."""
+        mark = mark_of(outcome)
         self._ended[mark] += 1
         if self._verbose:
-            self._line(sign, style, name, words, beneath)
+            self._line(*MARKS[mark], name, outcome.message if outcome is not None else instead, beneath)
 
     def _count(self) -> None:
         """Print how many outcomes of the chapter were verified, open or not done. -v prints the outcomes instead."""
         counts = [f"{MARKS[mark][0]} {number} {COUNTED[mark]}" for mark in MARKS if (number := self._ended[mark])]
         self._ended.clear()
         if counts and not self._verbose:
-            self._say(f"  {', '.join(counts)}", style="")
+            self._console.print(f"  {', '.join(counts)}", style="")
 
     def _line(self, mark: str, style: str, name: str, words: str, beneath: str = "") -> None:
         from rich.padding import Padding
@@ -93,10 +74,8 @@ class Progress:
         from rich.text import Text
 
         line = Table.grid(padding=(0, 1))
-        line.add_column(width=1)
-        if name:
-            line.add_column(width=NAME_WIDTH)
-        line.add_column()
+        for width in (1, *([NAME_WIDTH] if name else []), None):
+            line.add_column(width=width)
         text = Text(safe(words), style="dim" if not name else "")
         if beneath:
             text.append(f"\n({safe(beneath)})", style="dim")
@@ -108,23 +87,18 @@ class Progress:
         if not self._console.is_terminal:
             return
         text, room = f"in flight: {', '.join(self._busy)}", self._console.width - 4
-        text = text if len(text) <= room else text[: room - 1] + "…"
-        if not self._busy:
-            self._stop()
-        elif self._status is None:
-            self._status = self._console.status(text)
+        if self._status is None:
+            self._status = self._console.status("")
+        self._status.update(text if len(text) <= room else text[: room - 1] + "…")
+        if self._busy:
             self._status.start()
         else:
-            self._status.update(text)
-
-    def _say(self, text: str, style: str) -> None:
-        self._console.print(text, style=style)
+            self._status.stop()
 
 
 def mark_of(outcome: Outcome | SagaOutcome | None) -> str:
     """Reported as done, open, or reported as not done."""
-    if outcome is None:
-        return "not"
-    if outcome.verified:
+    if outcome is not None and outcome.verified:
         return "done"
-    return "not" if outcome.state in (State.FAILED, State.ROLLED_BACK, State.COMPENSATED) else "open"
+    not_done = outcome is None or outcome.state in (State.FAILED, State.ROLLED_BACK, State.COMPENSATED)
+    return "not" if not_done else "open"

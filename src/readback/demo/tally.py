@@ -1,44 +1,87 @@
-"""The final reckoning: the truth of each step, compared with the reports of both agents.
+"""The final reckoning: the truth of each step, attempt and trip, compared with the reports of both agents.
 
-Runs after all systems are idle. All counts come from truth and reports; the code does not know a step's intended end.
+Runs after all systems are idle. All counts come from truth and reports; the code does not know an intended end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from readback import Outcome, State
+from readback import Outcome, SagaOutcome, State
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.demo import naive
 from readback.demo.agent import NOT_ON_RECORD, Done
+from readback.demo.contracts_trip import WANTED, operation
+from readback.demo.delegated import OPERATION, Sent
 from readback.demo.facts import Fact
-from readback.demo.naive import Claim, Told
-from readback.demo.overheard import Heard
-from readback.demo.systems.truth import Truth
+from readback.demo.naive import Claim, Heard, Told
+from readback.demo.systems.truth import TripBooks, Truth
+from readback.demo.trips import NAIVE, Booked
 
-NAIVE_FALSE_SUCCESSES_MIN = 8
-"""With fewer, the faults did not work as scripted, and the comparison would show nothing."""
 SAID_MAX = 160
+NO_ANSWER: Final = ("", Fact(False, "it gave no answer"))
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The final counts of a chapter. All counts but the first two are Readback's, and must be 0.
+
+    `doubled`: extra effects of repeated calls by Readback; effects doubled by a tool or a provider do not count.
+    `sound`: the ledger is sound, or the delegate's task is done. `naive_min`: with fewer false reports of the naive
+    agent the faults did not work as scripted, and the comparison would show nothing.
+    """
+
+    number: int
+    naive_false: int
+    readback_false: int
+    missed: int
+    doubled: int = 0
+    left_standing: int = 0
+    unsettled: int = 0
+    sound: bool = True
+    naive_min: int = 0
+
+    @property
+    def good(self) -> bool:
+        """Whether Readback held its promises, and the faults were numerous enough to show it."""
+        ours = (self.readback_false, self.missed, self.doubled, self.left_standing, self.unsettled)
+        return self.sound and not any(ours) and self.naive_false >= self.naive_min
+
+
+# --- steps of the morning, and attempts of the delegate ---
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One step: the tool's answer, the truth, and the reports of both agents."""
+    """One step or attempt: the tool's answer, the truth, and both agents' reports. `spoiled`: fault, or prompt."""
 
-    id: str
     name: str
-    pattern: str
-    spoiled: str
     tool_said: str
     fact: Fact
     naive: Told
     readback: Told
-    state: str
-    discrepancy: str
-    review: str
-    first_said: str
+    outcome: Outcome | None = None
+    pattern: str = ""
+    spoiled: str = ""
+    first_said: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.outcome.id if self.outcome is not None else ""
+
+    @property
+    def state(self) -> str:
+        return self.outcome.state.value if self.outcome is not None else ""
+
+    @property
+    def discrepancy(self) -> str:
+        return self.outcome.discrepancy.value if self.outcome is not None and self.outcome.discrepancy else ""
+
+    @property
+    def review(self) -> str:
+        return self.outcome.review if self.outcome is not None else ""
 
     @property
     def naive_false(self) -> bool:
@@ -61,99 +104,83 @@ class Row:
         """The effect is true, the system is readable again, and Readback did not report success."""
         return self.fact.done and self.readback.claim is not Claim.DONE
 
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The final counts of the demo."""
-
-    actions: int
-    naive_false_successes: int
-    readback_false_successes: int
-    duplicated_effects: int
-    """Extra effects of repeated calls by Readback. Effects doubled by a tool or a provider do not count."""
-    missed_successes: int
-    ledger_ok: bool
-
-    @property
-    def good(self) -> bool:
-        """Whether Readback held its promises, and the faults were numerous enough to show it."""
-        ours = (self.readback_false_successes, self.duplicated_effects, self.missed_successes)
-        return self.ledger_ok and not any(ours) and self.naive_false_successes >= NAIVE_FALSE_SUCCESSES_MIN
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "id": self.id or None,
+            "truth": self.fact.text,
+            "truly_done": self.fact.done,
+            "naive_said": self.naive.words,
+            "readback_said": self.readback.words,
+            "state": self.state or None,
+            "discrepancy": self.discrepancy or None,
+        }
 
 
 def reckon(done: Sequence[Done], truth: Truth, heard: Sequence[Heard]) -> list[Row]:
     """One row for each step, in the order of the morning."""
-    return [_row(each, truth, _heard_of(each.outcome, heard)) for each in done]
+    rows = []
+    for step, outcome, first in ((each.step, each.outcome, each.first) for each in done):
+        answers = [each for each in heard if outcome is not None and each.stamp == outcome.stamp]
+        rows.append(
+            Row(
+                step.name,
+                said(answers, called=outcome is not None and outcome.attempts > 0),
+                step.truth(truth),
+                naive.tell(step.name, answers) if step.propose else naive.repeat(step.name),
+                Told(claim_of(outcome), outcome.message if outcome is not None else NOT_ON_RECORD),
+                outcome,
+                step.pattern,
+                step.spoiled,
+                first,
+            )
+        )
+    return rows
 
 
-def _heard_of(outcome: Outcome | None, heard: Sequence[Heard]) -> list[Heard]:
-    return [] if outcome is None else [each for each in heard if each.stamp == outcome.stamp]
+def reckon_attempts(sent: Sent, heard: Sequence[Heard]) -> list[Row]:
+    """One row for each attempt of the delegate, in order, with the truth at the time of the answer."""
+    rows = []
+    for number, outcome in enumerate(sent.delegated.outcomes):
+        answers = [each for each in heard if each.stamp == outcome.stamp]
+        prompt, fact = sent.answered.get(number, NO_ANSWER)
+        ours = Told(claim_of(outcome), outcome.message)
+        answer = said(answers, called=outcome.attempts > 0)
+        rows.append(Row(str(number + 1), answer, fact, naive.tell(OPERATION, answers), ours, outcome, spoiled=prompt))
+    return rows
 
 
 def count(rows: Sequence[Row], truth: Truth, heard: Sequence[Heard], *, ledger_ok: bool) -> Totals:
-    """The totals."""
+    """The totals of the morning."""
     calls = [each.stamp for each in heard]
-    called_again = {stamp for stamp in calls if calls.count(stamp) > 1}
+    again = {stamp for stamp in calls if calls.count(stamp) > 1}
+    return _totals(rows, 8, doubled=sum(truth.repeated(stamp) for stamp in again), sound=ledger_ok)
+
+
+def count_attempts(rows: Sequence[Row]) -> Totals:
+    """The totals of the delegation."""
+    done = bool(rows) and rows[-1].fact.done and rows[-1].readback.claim is Claim.DONE
+    return _totals(rows, 2, doubled=0, sound=done)
+
+
+def _totals(rows: Sequence[Row], naive_min: int, *, doubled: int, sound: bool) -> Totals:
     return Totals(
-        actions=len(rows),
-        naive_false_successes=sum(row.naive_false for row in rows),
-        readback_false_successes=sum(row.readback_false for row in rows),
-        duplicated_effects=sum(truth.repeated(stamp) for stamp in called_again),
-        missed_successes=sum(row.missed for row in rows),
-        ledger_ok=ledger_ok,
+        number=len(rows),
+        naive_false=sum(row.naive_false for row in rows),
+        readback_false=sum(row.readback_false for row in rows),
+        missed=sum(row.missed for row in rows),
+        doubled=doubled,
+        sound=sound,
+        naive_min=naive_min,
     )
 
 
-def as_json(rows: Sequence[Row], totals: Totals) -> dict[str, Json]:
-    """The morning's part of `readback demo --json`."""
-    return {"actions": [_row_json(row) for row in rows], "totals": asdict(totals)}
-
-
-def _row_json(row: Row) -> dict[str, Json]:
-    return {
-        "id": row.id or None,
-        "name": row.name,
-        "pattern": row.pattern or None,
-        "spoiled": row.spoiled or None,
-        "tool_said": row.tool_said if len(row.tool_said) <= SAID_MAX else row.tool_said[: SAID_MAX - 1] + "…",
-        "truth": row.fact.text,
-        "truly_done": row.fact.done,
-        "naive_said": row.naive.words,
-        "naive_claim": row.naive.claim.value,
-        "readback_said": row.readback.words,
-        "readback_said_at_first": row.first_said or None,
-        "readback_claim": row.readback.claim.value,
-        "state": row.state or None,
-        "discrepancy": row.discrepancy or None,
-    }
-
-
-def _row(done: Done, truth: Truth, heard: Sequence[Heard]) -> Row:
-    step, outcome = done.step, done.outcome
-    phantom = step.propose is None
-    return Row(
-        id=outcome.id if outcome is not None else "",
-        name=step.name,
-        pattern=step.pattern,
-        spoiled=step.spoiled,
-        tool_said=said(heard, called=outcome is not None and outcome.attempts > 0),
-        fact=step.truth(truth),
-        naive=naive.repeat(step.name) if phantom else naive.tell(step.name, heard),
-        readback=Told(claim_of(outcome), outcome.message if outcome is not None else NOT_ON_RECORD),
-        state=outcome.state.value if outcome is not None else "",
-        discrepancy=outcome.discrepancy.value if outcome is not None and outcome.discrepancy else "",
-        review=outcome.review if outcome is not None else "",
-        first_said=done.first,
-    )
-
-
-def claim_of(outcome: Outcome | None) -> Claim:
+def claim_of(outcome: Outcome | SagaOutcome | None) -> Claim:
     """The claim in the words of an outcome."""
     if outcome is None:
         return Claim.FAILED
-    if outcome.state is State.RECONCILED_SUCCESS and outcome.standing:
-        return Claim.DONE
     match outcome.state:
+        case State.RECONCILED_SUCCESS if isinstance(outcome, SagaOutcome) or outcome.standing:
+            return Claim.DONE
         case State.COMPENSATED | State.ROLLED_BACK:
             return Claim.REVERSED
         case State.FAILED:
@@ -172,3 +199,160 @@ def said(heard: Sequence[Heard], *, called: bool) -> str:
     if answer.raised:
         return "no answer" if "connection" in answer.text else f"raised {answer.raised.split()[0]}"
     return answer.text if answer.status is None else f"{answer.status} {answer.text}"
+
+
+# --- trips ---
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One agent's report of a trip, and the standing entries in the books."""
+
+    told: Told
+    books: TripBooks
+
+    @property
+    def false(self) -> bool:
+        """A false report: booked although incomplete, or not booked although something stands."""
+        match self.told.claim:
+            case Claim.DONE:
+                return not self.books.complete(WANTED)
+            case Claim.FAILED | Claim.REVERSED:
+                return not self.books.clear
+            case Claim.OPEN:
+                return False
+
+    @property
+    def missed(self) -> bool:
+        """Booked, but not reported as booked."""
+        return self.books.complete(WANTED) and self.told.claim is not Claim.DONE
+
+    @property
+    def doubled(self) -> int:
+        """Extra effects of one step, standing or not, and repeated reversals."""
+        made = sum(max(0, self.books.made(book) - 1) for book in {each.book for each in self.books.entries})
+        return made + sum(max(0, len(each.undone_stamps) - 1) for each in self.books.entries)
+
+    @property
+    def stands(self) -> str:
+        """The standing entries in a few words. A wrong entry appears under its own name."""
+        if self.books.complete(WANTED):
+            return "all five"
+        standing = (entry for entry in self.books.entries if entry.live and entry.book in WANTED)
+        wrong = [entry.what for entry in standing if entry.what != WANTED[entry.book]]
+        return ", ".join([self.books.as_text(), *(f"but {what}" for what in wrong)])
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "said": self.told.words,
+            "claim": self.told.claim.value,
+            "stands": self.stands,
+            "whole": self.books.complete(WANTED),
+            "false": self.false,
+            "doubled": self.doubled,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TripRow:
+    """One trip, as booked by both agents."""
+
+    booked: Booked
+    tool_said: str
+    naive: Ending
+    readback: Ending
+
+
+def reckon_trips(booked: Sequence[Booked], truth: Callable[[str], TripBooks], heard: Sequence[Heard]) -> list[TripRow]:
+    """One row for each trip, in order."""
+    rows = []
+    for each in booked:
+        trip, outcome = each.case.trip, each.outcome
+        answers = [answer for answer in heard if answer.operation == f"{operation(trip)}/{each.case.at}"]
+        ours = Ending(Told(claim_of(outcome), outcome.message), truth(trip))
+        rows.append(TripRow(each, said(answers, called=False), Ending(each.naive, truth(NAIVE + trip)), ours))
+    return rows
+
+
+def count_trips(naively: Sequence[Ending], ours: Sequence[Ending]) -> Totals:
+    """The totals of the trips, as ended by the naive agent and by Readback."""
+    return Totals(
+        number=len(ours),
+        naive_false=sum(each.false or each.missed for each in naively),
+        readback_false=sum(each.false for each in ours),
+        missed=sum(each.missed for each in ours),
+        doubled=sum(each.doubled for each in ours),
+        left_standing=sum(not each.books.clear and not each.books.complete(WANTED) for each in ours),
+        unsettled=sum(each.told.claim is Claim.OPEN for each in ours),
+        naive_min=6,
+    )
+
+
+# --- `readback demo --json` ---
+
+
+def steps_as_json(rows: Sequence[Row], totals: Totals) -> dict[str, Json]:
+    return {
+        "actions": [
+            {
+                **row.as_json(),
+                "name": row.name,
+                "pattern": row.pattern or None,
+                "spoiled": row.spoiled or None,
+                "tool_said": row.tool_said if len(row.tool_said) <= SAID_MAX else row.tool_said[: SAID_MAX - 1] + "…",
+                "naive_claim": row.naive.claim.value,
+                "readback_said_at_first": row.first_said or None,
+                "readback_claim": row.readback.claim.value,
+            }
+            for row in rows
+        ],
+        "totals": {
+            "actions": totals.number,
+            "naive_false_successes": totals.naive_false,
+            "readback_false_successes": totals.readback_false,
+            "duplicated_effects": totals.doubled,
+            "missed_successes": totals.missed,
+            "ledger_ok": totals.sound,
+        },
+    }
+
+
+def attempts_as_json(rows: Sequence[Row], totals: Totals) -> dict[str, Json]:
+    return {
+        "attempts": [{**row.as_json(), "told": row.spoiled, "delegate_said": row.tool_said} for row in rows],
+        "attempt_totals": {
+            "attempts": totals.number,
+            "naive_false_successes": totals.naive_false,
+            "readback_false_successes": totals.readback_false,
+            "missed_successes": totals.missed,
+            "done": totals.sound,
+        },
+    }
+
+
+def trips_as_json(rows: Sequence[TripRow], totals: Totals) -> dict[str, Json]:
+    return {
+        "trips": [
+            {
+                "id": row.booked.outcome.id,
+                "trip": row.booked.case.trip,
+                "where": row.booked.case.where,
+                "step": row.booked.case.at,
+                "spoiled": row.booked.case.words,
+                "tool_said": row.tool_said,
+                "state": row.booked.outcome.state.value,
+                "naive": row.naive.as_json(),
+                "readback": row.readback.as_json(),
+            }
+            for row in rows
+        ],
+        "trip_totals": {
+            "trips": totals.number,
+            "naive_wrong": totals.naive_false,
+            "readback_false": totals.readback_false,
+            "doubled_effects": totals.doubled,
+            "left_standing": totals.left_standing,
+            "missed": totals.missed,
+            "unsettled": totals.unsettled,
+        },
+    }

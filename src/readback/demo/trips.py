@@ -1,24 +1,72 @@
 """The chapter of the trips: five steps with a pivot, on real providers, with faults at each step in turn.
 
 Every trip is booked twice, under the same faults: by Readback as a saga, and under another name by the naive agent, a
-believer of replies. `trip.tally` compares both with the providers' own books.
+believer of replies. `tally` compares both with the providers' own books. No case states its own result.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, Final
 
 from readback import AsyncReadback, SagaOutcome
 from readback.canon.frozen import dataclass
-from readback.demo.naive import Told
+from readback.demo.contracts_trip import SAGA, WANTED, operation, steps
+from readback.demo.naive import NaiveAgent, Told, naive_client
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
-from readback.demo.trip.naive import NaiveAgent, naive_client
-from readback.demo.trip.plan import SAGA, operation, steps
-from readback.demo.trip_cases import CASES, Case
 
 NAIVE = "naive-"
 """Prefix of the naive agent's trip names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """One order to a provider: a fault for the next requests of this trip."""
+
+    fault: str
+    book: str
+    times: int = 1
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def order(self, systems: Systems, trip: str) -> None:
+        match = {"trip": trip, "book": self.book, "op": "make"}
+        systems.fault(self.fault, system="trip", match=match, times=self.times, **self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One trip. `at`: the faulty step, whose answer is shown. `where`: its position relative to the pivot."""
+
+    trip: str
+    at: str
+    where: str
+    words: str
+    spoiled: tuple[Spoiled, ...] = ()
+
+
+_DECLINED: Final = Spoiled("refuse", "payments", times=-1, params={"code": 402})
+# fmt: off
+CASES: Final = (
+    Case("lisbon", "charge", "", "nothing is spoiled"),
+    Case("bergen", "flight", "before the pivot", "no seat is left",
+         (Spoiled("refuse", "flights", params={"code": 409}),)),
+    Case("graz", "hotel", "before the pivot", "200, and no booking was made",
+         (Spoiled("silent_noop", "hotel", params={"answer": "honest"}),)),
+    Case("porto", "car", "before the pivot", "200, and a lorry is reserved",
+         (Spoiled("wrong_value", "car", params={"set": {"what": "a lorry"}}),)),
+    Case("turin", "hotel", "before the pivot", "the room is booked and the reply is lost; then the card is declined",
+         (Spoiled("lost_reply", "hotel"), _DECLINED)),
+    Case("malmo", "charge", "at the pivot", "the card is declined", (_DECLINED,)),
+    Case("cork", "charge", "at the pivot", "charged, and the reply is lost", (Spoiled("lost_reply", "payments"),)),
+    Case("nice", "charge", "at the pivot", "charged, but only in a while", (Spoiled("late", "payments"),)),
+    Case("riga", "tickets", "after the pivot", "503 three times, and then issued",
+         (Spoiled("refuse", "tickets", times=3),)),
+    Case("split", "tickets", "after the pivot", "issued, and the reply is lost", (Spoiled("lost_reply", "tickets"),)),
+)
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +86,24 @@ async def book_trips(rb: AsyncReadback, systems: Systems, progress: Progress) ->
     """
     progress.chapter("Ten trips of five steps, spoiled at each step in turn")
     for case in CASES:
-        _spoil(systems, case)
+        for spoiled in case.spoiled:
+            spoiled.order(systems, case.trip)
+            spoiled.order(systems, NAIVE + case.trip)
     async with asyncio.TaskGroup() as together:
         naive = together.create_task(asyncio.to_thread(_naively, systems.trip_url))
         outcomes = [await _book(rb, CASES[0], progress)]
         begun = [together.create_task(_book(rb, case, progress)) for case in CASES[1:]]
     outcomes += [task.result() for task in begun]
-    told = naive.result()
-    return [Booked(case, outcome, told[case.trip]) for case, outcome in zip(CASES, outcomes, strict=True)]
-
-
-def _spoil(systems: Systems, case: Case) -> None:
-    for trip in (case.trip, NAIVE + case.trip):
-        for each in case.spoiled:
-            systems.fault(each.fault, system="trip", match=each.match(trip), times=each.times, **each.params)
+    return [Booked(*each) for each in zip(CASES, outcomes, naive.result(), strict=True)]
 
 
 async def _book(rb: AsyncReadback, case: Case, progress: Progress) -> SagaOutcome:
     with progress.doing(case.trip):
         outcome = await rb.saga(steps(case.trip), name=SAGA, operation=operation(case.trip))
-    progress.trip(case, outcome)
+    progress.ended(f"trip to {case.trip}", outcome, beneath=f"{case.where}: {case.words}" if case.where else "")
     return outcome
 
 
-def _naively(providers_url: str) -> dict[str, Told]:
+def _naively(providers_url: str) -> list[Told]:
     with naive_client(providers_url) as client:
-        agent = NaiveAgent(client)
-        return {case.trip: agent.book(NAIVE + case.trip) for case in CASES}
+        return [NaiveAgent(client).book(NAIVE + case.trip, WANTED) for case in CASES]

@@ -12,14 +12,11 @@ from typing import Any
 
 from readback import Readback
 from readback.client.authoring.action import ActionDefinition
-from readback.demo import contracts, contracts_office
+from readback.demo import contracts
 from readback.demo.desk import AGENT, TENANT, Addresses, desk
 
 ACTIONS: tuple[ActionDefinition[Any], ...] = tuple(
-    each
-    for module in (contracts, contracts_office)
-    for each in vars(module).values()
-    if isinstance(each, ActionDefinition)
+    each for each in vars(contracts).values() if isinstance(each, ActionDefinition)
 )
 """Every contract of the desk. A worker needs all of them to resume any action."""
 

@@ -28,34 +28,34 @@ from pymap.imap import IMAPServer
 from pymap.user import UserMetadata
 from pysasl.hashing import Cleartext
 
-from readback.demo.systems.faults import (
-    LOOPBACK,
-    FaultBook,
-    Rule,
-    announce,
-    live_until_stdin_closes,
-    now_us,
-    open_admin,
-)
+from readback.demo.systems.faults import HOLD_S, LOOPBACK, FaultBook, Rule, live, now_us
 
 MAILBOXES = ("shop@acme.example", "ana@acme.example", "ben@acme.example", "ana@globex.example")
 PASSWORD = "demo"  # of every mailbox; nothing here leaves this machine
 ACCEPTED = "250 2.0.0 OK: queued"
-FAULTS = frozenset(
-    {
-        "accepted_dropped", "delayed", "duplicate", "tempfail", "refuse", "wrong_mailbox", "wrong_value",
-        "partial", "error_after_commit", "timeout_before", "timeout_after", "outage",
-    }
-)  # fmt: skip
+Spoil = Callable[[Rule, bytes, list[str]], tuple[bytes, list[str]]]
+DELIVERED: dict[str, Spoil] = {
+    "accepted_dropped": lambda rule, raw, to: (raw, []),
+    "delayed": lambda rule, raw, to: (raw, []),
+    "duplicate": lambda rule, raw, to: (raw, to * 2),
+    "wrong_mailbox": lambda rule, raw, to: (raw, [str(rule.params["mailbox"])]),
+    "wrong_value": lambda rule, raw, to: (raw.replace(rule.params["old"].encode(), rule.params["new"].encode()), to),
+}
+"""What is delivered to whom, at once, with a fault; without a row the message as sent, or nothing before a refusal."""
+REFUSED = {
+    "error_after_commit": "451 4.3.0 local error in processing",
+    "tempfail": "451 4.7.1 greylisted, please try again",
+    "refuse": "554 5.7.1 refused",
+}
+SILENT = ("timeout_before", "timeout_after")
 
 
 class PostOffice:
     """Delivers accepted mail, honestly or with a fault of the book (aiosmtpd's handler)."""
 
-    def __init__(self, root: Path, addresses: tuple[str, ...], book: FaultBook, settings: dict[str, int]) -> None:
+    def __init__(self, root: Path, addresses: tuple[str, ...], book: FaultBook) -> None:
         self.homes = {address: home(root, address) for address in addresses}
         self.book = book
-        self.settings = settings
         self._numbers = itertools.count(1)
         self._imap_down_until_us: float = 0
         for place in self.homes.values():
@@ -85,50 +85,23 @@ class PostOffice:
             "stamp": str(headers.get("X-Stamp", "")),
         }
         rule = self.book.take(seen)
-        if rule is None:
-            return self._accept(envelope, raw, envelope.rcpt_tos)
-        return await self._spoiled(rule, envelope, raw)
+        return self._accept(envelope, raw, envelope.rcpt_tos) if rule is None else await self._spoiled(rule, envelope)
 
-    async def _spoiled(self, rule: Rule, envelope: Envelope, raw: bytes) -> str:
-        to, params = envelope.rcpt_tos, rule.params
-        match rule.fault:
-            case "accepted_dropped":
-                return self._accept(envelope, raw, [])
-            case "delayed":
-                loop = asyncio.get_running_loop()
-                loop.call_later(rule.ms("ms", 500), self._deliver, raw, list(to))
-                return self._accept(envelope, raw, [])
-            case "duplicate":
-                return self._accept(envelope, raw, to * int(params.get("copies", 2)))
-            case "wrong_mailbox":
-                return self._accept(envelope, raw, [str(params["mailbox"])])
-            case "wrong_value":
-                old, new = str(params["old"]).encode(), str(params["new"]).encode()
-                return self._accept(envelope, raw.replace(old, new), to)
-            case "partial":
-                keep = params.get("keep") or to[:1]
-                return self._accept(envelope, raw, [address for address in to if address in keep])
-            case "outage":
-                ms = params.get("ms")
-                self._imap_down_until_us = math.inf if ms is None else now_us() + ms * 1_000
-                return self._accept(envelope, raw, to)
-            case "error_after_commit":
-                self._accept(envelope, raw, to)
-                return str(params.get("reply", "451 4.3.0 local error in processing"))
-            case "tempfail":
-                return str(params.get("reply", "451 4.7.1 greylisted, please try again"))
-            case "refuse":
-                return str(params.get("reply", "554 5.7.1 refused"))
-            case "timeout_after":
-                self._accept(envelope, raw, to)
-                return await self._hold()
-            case _:  # timeout_before
-                return await self._hold()
-
-    async def _hold(self) -> str:
-        """Send nothing until the client disconnects. aiosmtpd then cancels this call."""
-        await asyncio.sleep(self.settings["hold_ms"] / 1_000)
-        return "421 4.4.2 timed out"
+    async def _spoiled(self, rule: Rule, envelope: Envelope) -> str:
+        fault, raw, to = rule.fault, envelope.original_content or b"", envelope.rcpt_tos
+        if fault in ("timeout_before", "tempfail", "refuse"):
+            answer = ""
+        else:
+            sent, receivers = DELIVERED[fault](rule, raw, to) if fault in DELIVERED else (raw, to)
+            answer = self._accept(envelope, sent, receivers)
+        ms = rule.params.get("ms", 500 if fault == "delayed" else math.inf)
+        if fault == "delayed":
+            asyncio.get_running_loop().call_later(ms / 1_000, self._deliver, raw, list(to))
+        elif fault == "outage":
+            self._imap_down_until_us = now_us() + ms * 1_000
+        elif fault in SILENT:
+            await asyncio.sleep(HOLD_S)  # aiosmtpd cancels this call when the client disconnects
+        return str(rule.params.get("reply", REFUSED[fault])) if fault in REFUSED else answer
 
     def _accept(self, envelope: Envelope, raw: bytes, to: list[str]) -> str:
         self._deliver(raw, to)
@@ -201,31 +174,25 @@ async def open_imap(root: Path, office: PostOffice) -> int:
     return int(server.sockets[0].getsockname()[1])
 
 
-async def serve(root: Path, addresses: tuple[str, ...]) -> None:
-    book = FaultBook(FAULTS)
-    settings = {"hold_ms": 30_000}
-    office = PostOffice(root, addresses, book, settings)
+async def serve(root: Path) -> None:
+    book = FaultBook(*DELIVERED, *REFUSED, *SILENT, "outage")
+    office = PostOffice(root, MAILBOXES, book)
     loop = asyncio.get_running_loop()
     smtp = await loop.create_server(lambda: SMTP(office, hostname="localhost", loop=loop), LOOPBACK, 0)
-    imap_port = await open_imap(root, office)
-    announce(
-        smtp_port=smtp.sockets[0].getsockname()[1],
-        imap_port=imap_port,
-        admin_port=open_admin(book, settings, office.recover),
-        mailboxes=list(addresses),
-        password=PASSWORD,
-    )
-    threading.Thread(target=live_until_stdin_closes, args=(lambda: None,), daemon=True).start()
+    addresses = {
+        "smtp_port": smtp.sockets[0].getsockname()[1],
+        "imap_port": await open_imap(root, office),
+        "mailboxes": MAILBOXES,
+        "password": PASSWORD,
+    }
+    threading.Thread(target=lambda: live(book, recover=office.recover, **addresses), daemon=True).start()
     await asyncio.Event().wait()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A mail server that lies on demand.")
     parser.add_argument("--root", type=Path, required=True)
-    parser.add_argument("--mailbox", action="append", help="an address with a mailbox here; several may be given")
-    options = parser.parse_args()
-    addresses = tuple(address.lower() for address in options.mailbox or MAILBOXES)
-    asyncio.run(serve(options.root, addresses))
+    asyncio.run(serve(parser.parse_args().root))
 
 
 if __name__ == "__main__":

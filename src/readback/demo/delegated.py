@@ -1,8 +1,8 @@
 """The chapter of the delegation: a delegate claims success twice without success, and then completes its task.
 
 The delegate's answers are recorded like tool answers. Postconditions read the result back from the order service. After
-a refutation the delegate runs again with the reason and the task. `delegated.tally` compares reports with the truth at
-the time of each answer.
+a refutation the delegate runs again with the reason and the task. `tally` compares reports with the truth at the time
+of each answer.
 """
 
 from __future__ import annotations
@@ -15,33 +15,26 @@ from readback import AsyncReadback, Context, Delegated, Reading, Turn, delegatio
 from readback.agent_errors import DelegationFailedError
 from readback.canon.frozen import dataclass
 from readback.delegations.api import Delegation
+from readback.demo.contracts import ORDER
 from readback.demo.desk import AGENT, TENANT, desk
 from readback.demo.facts import Fact, order_has
-from readback.demo.overheard import overheard
+from readback.demo.naive import overheard
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
 
-ORDER, ADDRESS = "o-26", "26 Birch Lane"
-TASK: Final = f"Send order {ORDER} to {ADDRESS}, and mark it as packed."
-OPERATION: Final = f"have {ORDER} sent and packed"
+ORDER_ID, ADDRESS = "o-26", "26 Birch Lane"
+TASK: Final = f"Send order {ORDER_ID} to {ADDRESS}, and mark it as packed."
+OPERATION: Final = f"have {ORDER_ID} sent and packed"
 MISREMEMBERED: Final = "62 Beech Lane"
-MEANT = order_has(ORDER, address=ADDRESS, status="packed")
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The prompt of an attempt, and the truth at the time of the answer."""
-
-    prompt: str
-    fact: Fact
+MEANT = order_has(ORDER_ID, address=ADDRESS, status="packed")
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The result of the delegation. `answered`: by attempt number, counted from 0."""
+    """The result of the delegation. `answered`: the prompt and the truth of each answer, by attempt, counted from 0."""
 
     delegated: Delegated
-    answered: Mapping[int, Answered]
+    answered: Mapping[int, tuple[str, Fact]]
 
 
 @overheard
@@ -68,12 +61,7 @@ def packer(answered: Callable[[Turn], None]) -> Delegation:
         name="packer",
         target="order/{requested.args.order_id}",
         readers=[order_row],
-        identity={
-            "target": "authoritative.id",
-            "tenant": "authoritative.tenant",
-            "actor": "authoritative.updated_by",
-            "stamp": "authoritative.stamp",
-        },
+        identity={name: ORDER[name] for name in ("target", "tenant", "actor", "stamp")},
         ensure={
             "address": "authoritative.address == requested.args.address",
             "packed": "authoritative.status == 'packed'",
@@ -92,12 +80,12 @@ def packer(answered: Callable[[Turn], None]) -> Delegation:
 async def delegate(ledger: str, systems: Systems, progress: Progress) -> Sent:
     """Run the delegate until its task is verified, at most three times."""
     progress.chapter("A delegated agent says that it is done")
-    answered: dict[int, Answered] = {}
+    answered: dict[int, tuple[str, Fact]] = {}
 
     def note(turn: Turn) -> None:
-        answered[turn.attempt] = Answered(turn.prompt, MEANT(systems.truth))
+        answered[turn.attempt] = (turn.prompt, MEANT(systems.truth))
 
-    sent, given = packer(note), {"order_id": ORDER, "address": ADDRESS}
+    sent, given = packer(note), {"order_id": ORDER_ID, "address": ADDRESS}
     async with AsyncReadback.open(
         ledger, tenant=TENANT, principal=AGENT, run="delegation", actions=[sent.action]
     ) as rb:
@@ -108,5 +96,5 @@ async def delegate(ledger: str, systems: Systems, progress: Progress) -> Sent:
                 delegated = cast("Delegated", error.delegated)
     for number, outcome in enumerate(delegated.outcomes):
         if number in answered:
-            progress.attempt(number + 1, answered[number].prompt.splitlines()[0], outcome)
+            progress.ended(f"attempt {number + 1}", outcome, beneath=f"told: {answered[number][0].splitlines()[0]}")
     return Sent(delegated, answered)

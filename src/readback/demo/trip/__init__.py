@@ -1,1 +1,0 @@
-"""The chapter of the trips: five steps with a pivot."""
