@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from pathlib import Path
 from typing import Any, Final
 
-from readback.bench.room import room
+from readback.bench.workload import in_flight, room
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.client.files import contract_files
@@ -349,13 +349,8 @@ def _process_with(argument: str) -> int:
 
 
 async def _wide(client: Any, first: int, last: int) -> None:
-    names = iter(range(first, last))
-
-    async def one_after_another() -> None:
-        for n in names:
-            await _called(client, "put", f"long-{n}")
-
-    await asyncio.gather(*(one_after_another() for _ in range(LONG_WIDTH)))
+    names = (f"long-{n}" for n in range(first, last))
+    await in_flight(LONG_WIDTH, names, lambda name: _called(client, "put", name))
 
 
 def _resident_mb(pid: int) -> float:

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from readback.bench import workload
-from readback.bench.evidence import evidence
+from readback.bench.evidence import evidence, sealing
 from readback.bench.floor import Floor
-from readback.bench.room import room
-from readback.bench.sealing import sealing
 from readback.bootstrap import store as open_store
 from readback.canon import Json
 from readback.cli.gc_tuning import SERVING, undisturbed
@@ -127,16 +125,8 @@ async def _in_flight(folder: Path, width: int) -> dict[str, Json]:
 
 
 async def _run_wide(rb: AsyncReadback, part: int, width: int) -> None:
-    names = iter(range(FLIGHT_ACTIONS))
-
-    async def one_after_another() -> None:
-        for i in names:
-            name = f"{width}-{part}-{i}"
-            outcome = await rb.run(workload.ship_async(order_id=name, carrier="dhl"), operation=name)
-            if not outcome.verified:
-                outcome.raise_unless_verified()
-
-    await asyncio.gather(*(one_after_another() for _ in range(width)))
+    names = (f"{width}-{part}-{i}" for i in range(FLIGHT_ACTIONS))
+    await workload.in_flight(width, names, lambda name: workload.ship(rb, name))
 
 
 def _floor_wide(floor: Floor, part: int, width: int) -> None:
@@ -217,7 +207,7 @@ def _process_ms(arguments: list[str]) -> int:
 
 def everything(progress: Progress) -> dict[str, Json]:
     """All figures of `readback bench --json`. Floor and engine share one process, as in a worker."""
-    with undisturbed(SERVING), room() as folder:
+    with undisturbed(SERVING), workload.room() as folder:
         progress("one after another")
         one = sequential(folder)
         progress("16 in flight")

@@ -1,15 +1,22 @@
 """The measured action: an in-process tool and reader, verified at the first reading, by an ordinary contract.
 
-Both the hot path and the floor's rows use this action.
+Both the hot path and the floor's rows use this action. `room` is the folder of the measurement.
 """
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from readback.client.async_client import AsyncReadback
 from readback.client.authoring.action import ActionDefinition, action
 from readback.domain.context import Context
 from readback.domain.verification.reading import Reading
+from readback.errors import UsageError
 
 TENANT, PRINCIPAL = "acme", "agent:bench"
 WORLD: dict[str, dict[str, Any]] = {}
@@ -73,3 +80,35 @@ def row_waiting(ctx: Context, order_id: str, carrier: str) -> Reading:
 
 
 ALL: tuple[ActionDefinition[Any], ...] = (ship_sync, ship_async, ship_waiting)
+
+
+async def ship(rb: AsyncReadback, name: str) -> None:
+    """Run one action to its verified end."""
+    outcome = await rb.run(ship_async(order_id=name, carrier="dhl"), operation=name)
+    if not outcome.verified:
+        outcome.raise_unless_verified()
+
+
+async def in_flight(width: int, names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
+    """Do the work for every name, `width` at a time."""
+    left = iter(names)
+
+    async def one_after_another() -> None:
+        for name in left:
+            await work(name)
+
+    await asyncio.gather(*(one_after_another() for _ in range(width)))
+
+
+@contextmanager
+def room() -> Iterator[Path]:
+    """A folder inside the working folder, on the tested disk, removed afterwards. Raises UsageError on failure."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".")
+    except OSError as error:
+        raise UsageError(
+            f"Nothing can be measured in the working folder: {error.strerror}.",
+            remedy="Run it in a folder that you may write to, on the disk that is to be measured.",
+        ) from error
+    with made as name:
+        yield Path(name).absolute()
