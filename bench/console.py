@@ -203,7 +203,7 @@ async def measured(url: str, paths: dict[str, str], requests: int) -> dict[str, 
         return found
     finally:
         server.stopping.set()
-        server.ledgers.close()
+        server.close()
 
 
 def pages(newest: str, ids: dict[str, str], actions: int) -> dict[str, str]:

@@ -92,7 +92,7 @@ def test_everything_works_without_a_script(site: Site) -> None:
     expect(page.get_by_text("EET").or_(page.get_by_text("EEST")).first).to_be_visible()
     page.get_by_role("link", name="Proof").click()
     expect(page.get_by_text("The server has verified the path").or_(page.locator(".fault"))).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Sign out", exact=True).click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 

@@ -125,7 +125,7 @@ def test_listeners_that_join_at_once_hear_each_entry_once(place: Path, monkeypat
             return [await until(last, each) for each in streams]
         finally:
             server.ledgers.hub.stop()
-            server.ledgers.close()
+            server.close()
 
     async def until(last: bytes, stream: AsyncIterator[bytes]) -> list[bytes]:
         found: list[bytes] = []

@@ -133,6 +133,7 @@ class Server:
         self.rates = RateLimits(ledgers.runtime, settings.rate_per_minute)
         self.stopping = asyncio.Event()
         self.in_flight = 0
+        self.on_close: list[Callable[[], None]] = [ledgers.close]
         self._providers = Providers(dict(settings.issuers), ledgers.runtime.now_us) if settings.issuers else None
         self._open = Caller(ledgers.settings.tenant, ledgers.settings.principal, frozenset(RIGHTS), "open")
 
@@ -153,6 +154,11 @@ class Server:
         if self._providers is not None and credential.count(".") == 2:
             return await self._providers.authenticate(credential)
         return self.tokens.authenticate(credential, self.ledgers.runtime.now_us())
+
+    def close(self) -> None:
+        """Close the ledgers and everything else that the server has opened, the newest first."""
+        while self.on_close:
+            self.on_close.pop()()
 
     def count(self, caller: Caller) -> None:
         """Count a request of the caller. Raises RateLimitError beyond the token's rate."""

@@ -10,11 +10,14 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from readback.bootstrap import MEMORY_URL
 from readback.config import Settings
 from readback.contracts.registry import Registry
 from readback.errors import SettingsError
@@ -23,9 +26,11 @@ from readback.server.app import Application, Server
 from readback.server.console.application import console_app
 from readback.server.ledgers import Ledgers
 from readback.server.openapi import described
+from readback.server.processes import READY, connection_of
 from readback.server.routing import RouteTable
-from readback.server.settings import ServerSettings
+from readback.server.settings import IN_MEMORY, ServerSettings
 
+TESTS_FILE: Final = "tests.db"
 GRACE_S: Final = 5
 """How long requests and workers may still run at the server's end, in seconds."""
 ANSWER_S: Final = 2.0
@@ -48,10 +53,12 @@ def create_app(
 ) -> tuple[Application, Server]:
     """Return the application on an open ledger, and the server behind the application.
 
-    The caller closes `server.ledgers`. Raises SettingsError, StoreError and ContractError before anything listens.
+    The caller closes the server. Raises SettingsError, StoreError and ContractError before anything listens.
     """
     server_settings.check()
-    ledgers = Ledgers(settings, registry, webhooks=dict(server_settings.webhooks))
+    tests = server_settings.shared_file(TESTS_FILE)
+    test_url = MEMORY_URL if tests == IN_MEMORY else f"sqlite:///{quote(tests)}"
+    ledgers = Ledgers(settings, registry, webhooks=dict(server_settings.webhooks), test_url=test_url)
     try:
         server = Server(server_settings, ledgers)
         return Application(server, whole_table(), console_app(server)), server
@@ -81,22 +88,44 @@ async def serve(
         StoreError: the ledger cannot be opened.
         ContractError: a contract is invalid.
     """
-    with _listening(server_settings.host, server_settings.port) as listener:
+    with listening(server_settings.host, server_settings.port) as listener:
         app, server = create_app(settings, server_settings, registry)
         try:
-            await _serve(app, server, listener, stop, on_listening)
+            told = partial(_tell, on_listening, url_of(server_settings.host, listener))
+            await _serve(app, server, _Uvicorn(_config(app)), [listener], stop, told)
         finally:
-            server.ledgers.close()
+            server.close()
 
 
-async def _serve(
-    app: Application,
-    server: Server,
-    listener: socket.socket,
+async def serve_channel(
+    settings: Settings,
+    server_settings: ServerSettings,
+    registry: Registry | None,
+    channel: socket.socket,
+    *,
     stop: asyncio.Event,
-    on_listening: Callable[[str], None] | None,
 ) -> None:
-    config = uvicorn.Config(
+    """Serve the connections of a channel, as one of several processes, until the first process ends. Raises as `serve`."""
+    app, server = create_app(settings, server_settings, registry)
+    try:
+        uvicorn_server = _Channelled(_config(app), channel, stop)
+        await _serve(app, server, uvicorn_server, None, stop, lambda: channel.send(READY))
+    finally:
+        server.close()
+
+
+def _tell(on_listening: Callable[[str], None] | None, url: str) -> None:
+    if on_listening is not None:
+        on_listening(url)
+
+
+def url_of(host: str, listener: socket.socket) -> str:
+    """Return the URL of a listening socket."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+def _config(app: Application) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         http=_Timed,
         ws="none",
@@ -109,16 +138,22 @@ async def _serve(
         timeout_graceful_shutdown=GRACE_S,
         backlog=BACKLOG,
     )
-    uvicorn_server = _Uvicorn(config)
+
+
+async def _serve(
+    app: Application,
+    server: Server,
+    uvicorn_server: uvicorn.Server,
+    listeners: list[socket.socket] | None,
+    stop: asyncio.Event,
+    on_listening: Callable[[], object],
+) -> None:
     if server.settings.worker:
         server.ledgers.begin_work()
     ending = asyncio.create_task(_stopped(uvicorn_server, server, stop))
-    if on_listening is not None:
-        host = server.settings.host
-        shown = f"[{host}]" if ":" in host else host
-        on_listening(f"http://{shown}:{listener.getsockname()[1]}")
+    on_listening()
     try:
-        await uvicorn_server.serve(sockets=[listener])
+        await uvicorn_server.serve(sockets=listeners)
     finally:
         ending.cancel()
         server.stopping.set()
@@ -141,6 +176,42 @@ class _Uvicorn(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class _Channelled(_Uvicorn):
+    """Serves connections that another process has accepted. The end of the channel is the end of that process."""
+
+    servers: list[asyncio.Server]
+
+    def __init__(self, config: uvicorn.Config, channel: socket.socket, stop: asyncio.Event) -> None:
+        super().__init__(config)
+        self._channel, self._stop = channel, stop
+        self._opening: set[asyncio.Task[Any]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.servers, self.started = [], True
+        asyncio.get_running_loop().add_reader(self._channel, self._take)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().remove_reader(self._channel)
+        self._channel.close()
+        await super().shutdown(sockets)
+
+    def _take(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            connection = connection_of(self._channel)
+        except (EOFError, ConnectionResetError):
+            loop.remove_reader(self._channel)
+            self._stop.set()
+            return
+        if connection is not None:
+            opening = loop.create_task(loop.connect_accepted_socket(self._protocol, connection))
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+
+    def _protocol(self) -> asyncio.Protocol:
+        return _Timed(config=self.config, server_state=self.server_state, app_state={})
 
 
 class _Joined:
@@ -254,7 +325,7 @@ class _Timed(HttpToolsProtocol):
 
 
 @contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Name the protocol: asyncio disables Nagle's delay only then.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:

@@ -28,6 +28,7 @@ PORT_DEFAULT: Final = 8787
 TOKENS_FILE: Final = "server-tokens.json"
 SERVER_FILE: Final = "server.toml"
 FILE_MAX_BYTES: Final = 65_536
+IN_MEMORY: Final = ":memory:"
 BODY_MAX_BYTES: Final = 1024 * 1024
 IN_FLIGHT_MAX: Final = 2_048
 RATE_PER_MINUTE: Final = 60_000
@@ -51,6 +52,8 @@ class ServerSettings:
             loopback alone.
         rate_per_minute: Requests of each token in a minute, where the token has no rate of its own; 0 for no limit.
         worker: Continue due actions of all tenants in this process.
+        processes: The number of processes behind the address.
+        shared: A private folder of all processes of this server; "" for a server of one process.
     """
 
     host: str = "127.0.0.1"
@@ -64,6 +67,12 @@ class ServerSettings:
     body_max_bytes: int = BODY_MAX_BYTES
     in_flight_max: int = IN_FLIGHT_MAX
     worker: bool = True
+    processes: int = 1
+    shared: str = ""
+
+    def shared_file(self, name: str) -> str:
+        """Return the path of a file shared by the server's processes; ":memory:" for a server of one process."""
+        return str(Path(self.shared) / name) if self.shared else IN_MEMORY
 
     def check(self) -> ServerSettings:
         """Return these settings. Raises SettingsError for access without authentication beyond loopback."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import click
 
+from readback.bootstrap import MEMORY_URL
 from readback.cli import options
 from readback.cli.gc_tuning import SERVING, undisturbed
 from readback.cli.optional_deps import of_extra
@@ -61,6 +66,13 @@ DEMO_PERSON: Final = "human:visitor"
     is_flag=True,
     help="Show the demo's ledger in ./readback-demo without tokens; run the demo first where there is none.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Number of processes behind the address. Each takes a processor; a token's rate counts in each.",
+)
 @click.option("--no-worker", is_flag=True, help="Leave due actions to `readback worker`.")
 @options.contracts
 @options.table
@@ -74,6 +86,7 @@ def serve(
     tokens_file: str | None,
     config_file: str | None,
     shows_demo: bool,
+    processes: int,
     no_worker: bool,
     modules: tuple[str, ...],
     table: str | None,
@@ -101,11 +114,17 @@ def serve(
         issuers=tuple(document.oidc.items()),
         webhooks=tuple(document.webhooks.items()),
         worker=not (no_worker or shows_demo),
+        processes=processes,
     ).check()
     settings = settings_of(url, tenant, principal, modules, table)
-    registry = load_contracts(settings, needed=False)
-    with undisturbed(SERVING):
-        run(settings, server_settings, registry, as_json=as_json)
+    if not server_settings.open_access and not server_settings.issuers:
+        note_missing_token(server_settings.tokens_file)
+    if processes == 1:
+        registry = load_contracts(settings, needed=False)
+        with undisturbed(SERVING):
+            run(settings, server_settings, registry, as_json=as_json)
+    else:
+        run_processes(settings, server_settings, as_json=as_json)
     return 0
 
 
@@ -123,35 +142,78 @@ def demo_ledger() -> str:
     return f"sqlite:///{quote(str(ledger))}"
 
 
+def note_missing_token(tokens_file: str) -> None:
+    """Say that every request is refused, where the file of tokens has no token."""
+    from readback.server.access.tokens import TokenFile
+
+    file = TokenFile(tokens_file)
+    if not file.entries():
+        note(f"There is no token in {file.path}, so every request is refused. Next: readback token create --help")
+
+
 def run(settings: Settings, server_settings: ServerSettings, registry: Registry | None, *, as_json: bool) -> None:
-    """Serve until a signal arrives. Raises as `server.serving.serve`."""
+    """Serve in this process until a signal arrives. Raises as `server.serving.serve`."""
     with of_extra("server", "The HTTP server"):
         from readback.server.serving import serve as serve_http
 
-    if not server_settings.open_access and not server_settings.issuers:
-        from readback.server.access.tokens import TokenFile
-        from readback.server.settings import tokens_path
-
-        file = TokenFile(server_settings.tokens_file or tokens_path())
-        if not file.entries():
-            note(f"There is no token in {file.path}, so every request is refused. Next: readback token create --help")
-
     def listening(url: str) -> None:
-        if as_json:
-            print_json({"url": url})
-            sys.stdout.flush()
-        else:
-            note(f"Serving on {url}")
+        _tell(url, as_json=as_json)
 
-    async def until_stopped() -> None:
+    _until_stopped(lambda stop: serve_http(settings, server_settings, registry, stop=stop, on_listening=listening))
+
+
+def run_processes(settings: Settings, server_settings: ServerSettings, *, as_json: bool) -> None:
+    """Serve in several processes until a signal arrives. Raises as `run`, and SettingsError for a ledger in memory."""
+    with of_extra("server", "The HTTP server"):
+        from readback.server.processes import divide
+        from readback.server.serving import listening, serve_channel, url_of
+
+    if settings.url == MEMORY_URL:
+        raise SettingsError("Several processes cannot share a ledger in memory.", remedy="Name a ledger with --url.")
+    with listening(server_settings.host, server_settings.port) as listener:
+        url = url_of(server_settings.host, listener)
+        with _folder() as folder:
+            channel = divide(listener, server_settings.processes, lambda: _tell(url, as_json=as_json))
+            if channel is None:
+                return
+    # One of the processes from here on. Contracts are loaded here: they may start threads, which a fork would lose.
+    shared = replace(server_settings, shared=folder)
+    registry = load_contracts(settings, needed=False)
+    with undisturbed(SERVING), channel:
+        _until_stopped(lambda stop: serve_channel(settings, shared, registry, channel, stop=stop))
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """Yield a private folder for all processes. The first process deletes the folder; the others leave it behind."""
+    first, folder = os.getpid(), mkdtemp(prefix="readback-serve-")
+    try:
+        yield folder
+    finally:
+        if os.getpid() == first:
+            rmtree(folder, ignore_errors=True)
+
+
+def _tell(url: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"url": url})
+        sys.stdout.flush()
+    else:
+        note(f"Serving on {url}")
+
+
+def _until_stopped(serving: Callable[[asyncio.Event], Coroutine[None, None, None]]) -> None:
+    """Run until the stop is set by a signal or by the work itself."""
+
+    async def run() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
-        await serve_http(settings, server_settings, registry, stop=stop, on_listening=listening)
+        await serving(stop)
 
     with asyncio.Runner(loop_factory=_event_loop()) as runner:
-        runner.run(until_stopped())
+        runner.run(run())
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:

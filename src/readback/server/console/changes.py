@@ -41,9 +41,12 @@ async def sign_in(console: Console, request: Request) -> Response:
 
 
 async def sign_out(visit: Visit) -> Response:
-    """End the session."""
-    await visit.form()
-    visit.console.sessions.end(cookie_of(dict(visit.request.headers.raw)))
+    """End the session; with `everywhere`, all sessions of the same token."""
+    fields = await visit.form()
+    if fields.get("everywhere"):
+        visit.console.sessions.end_all(visit.signed_in.credential)
+    else:
+        visit.console.sessions.end(visit.signed_in.name)
     response = RedirectResponse("/sign-in", 303)
     response.raw_headers.append((b"set-cookie", clear_cookie()))
     return response
@@ -55,7 +58,7 @@ async def preferences(visit: Visit) -> Response:
     zone = fields.get("zone", "").strip()[:ZONE_MAX_CHARACTERS] or "UTC"
     if not is_zone(zone):
         raise UsageError(f"There is no time zone {zone!r}.", remedy="Write a name such as Europe/Riga, or UTC.")
-    visit.signed_in.zone = zone
+    visit.console.sessions.choose_zone(visit.signed_in, zone)
     return visit.back(fields.get("back", "/"))
 
 

@@ -21,6 +21,7 @@ from readback.server.console.sessions import Sessions, SignedIn, cookie_of, set_
 from readback.server.errors import BodyError, BodyTooLargeError, UnauthenticatedError
 from readback.server.ledgers import ServerClient
 
+SESSIONS_FILE: Final = "sessions.db"
 FORM_MAX_BYTES: Final = 131_072
 FIELDS_MAX: Final = 32
 
@@ -30,7 +31,8 @@ class Console:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.sessions = Sessions(server.ledgers.runtime)
+        self.sessions = Sessions(server.ledgers.runtime, server.settings.shared_file(SESSIONS_FILE))
+        server.on_close.append(self.sessions.close)
         self.live = LiveFeed(server)
         self.health = HealthBoard(server.stopping)
 
@@ -58,7 +60,7 @@ class Visit:
     async def is_valid(self) -> bool:
         """Whether the session and its token still exist. Raises UnauthenticatedError."""
         name = cookie_of(dict(self.request.headers.raw))
-        ended = self.cookie is None and self.console.sessions.peek(name) is not self.signed_in
+        ended = self.cookie is None and self.console.sessions.peek(name) is None
         return not ended and await self.console.server.caller(self.signed_in.credential) == self.caller
 
     def frame(self, path: str = "") -> PageFacts:

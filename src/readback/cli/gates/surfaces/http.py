@@ -116,7 +116,7 @@ class Served(Shelf):
             server.stopping.set()
             server.ledgers.hub.stop()
             await server.ledgers.end()
-            server.ledgers.close()
+            server.close()
 
     def wake(self) -> None:
         """Ask for the next reading of every action."""
