@@ -13,7 +13,6 @@ import pytest
 from readback.demo import delegated
 from readback.demo.desk import desk
 from readback.demo.facts import Fact
-from readback.demo.main import addresses_of
 from readback.demo.naive import Claim, Told, all_heard
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
@@ -22,7 +21,7 @@ from readback.demo.tally import Row, Totals, count_attempts, reckon_attempts
 
 @pytest.fixture
 def connected(systems: Systems) -> Iterator[Systems]:
-    desk.open(addresses_of(systems))
+    desk.open(**systems.addresses)
     yield systems
     desk.close()
 

@@ -13,8 +13,8 @@ from readback.demo import naive
 from readback.demo.contracts import charge_card
 from readback.demo.facts import Fact
 from readback.demo.naive import Claim, Heard, Told, blindly_retried, in_prose, politely
-from readback.demo.report import BRIEF_ROWS_MAX, Chapters, short, show_brief
-from readback.demo.tally import Row, Totals
+from readback.demo.report import BRIEF_ROWS_MAX, short, show_brief
+from readback.demo.tally import Reckoning, Row, Totals
 from readback.demo.worker import ACTIONS
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
@@ -101,11 +101,10 @@ def test_the_demo_fails_unless_every_total_is_as_promised(change: dict[str, Any]
     assert replace(MORNING, **change).good is good
 
 
-CHAPTERS = Chapters(MORNING, Totals(3, 2, 0, 0, naive_min=2), Totals(10, 7, 0, 0, naive_min=6))
-
-
 def test_the_short_report_ends_with_its_point(capsys: pytest.CaptureFixture[str]) -> None:
-    show_brief([_row(Claim.DONE, Claim.OPEN)] * 30, CHAPTERS, "sqlite:///there/ledger.db", 1069)
+    attempts, trips = Totals(3, 2, 0, 0, naive_min=2), Totals(10, 7, 0, 0, naive_min=6)
+    found = Reckoning([_row(Claim.DONE, Claim.OPEN)] * 30, [], [], MORNING, attempts, trips)
+    show_brief(found, "sqlite:///there/ledger.db", 1069)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) <= REPORT_LINES_MAX
     assert sum(line.startswith("step ") for line in printed) == BRIEF_ROWS_MAX + 1

@@ -12,7 +12,7 @@ import pytest
 from readback import Outcome, Proposal, Readback, State
 from readback.demo import contracts_trip as trips
 from readback.demo.contracts_trip import WANTED
-from readback.demo.desk import Addresses, Desk, desk
+from readback.demo.desk import Desk, desk
 from readback.demo.naive import TRIP_STEPS, Claim, NaiveAgent, naive_client
 from readback.demo.systems.launch import Systems
 from readback.demo.systems.rules import TRADES
@@ -183,11 +183,11 @@ def test_the_naive_traveller_believes_replies_and_takes_nothing_back(
 def test_a_desk_that_is_closed_notes_nothing_so_that_no_tool_fails_over_it(tmp_path: Path) -> None:
     """The notes lie beside the systems, and are gone with them."""
     nowhere = ("127.0.0.1", 1)
-    addresses = Addresses(
-        "http://127.0.0.1:1", "", nowhere, nowhere, (), "", str(tmp_path), str(tmp_path / "gone/notes")
-    )
     desk = Desk()
-    desk.open(addresses)
+    desk.open(
+        orders_url="http://127.0.0.1:1", orders_db="", smtp=nowhere, imap=nowhere, mailboxes=(), mail_password="",
+        work=str(tmp_path), overheard=str(tmp_path / "gone/notes"),
+    )  # fmt: skip
     assert desk.overheard == tmp_path / "gone/notes"
     desk.close()
     assert desk.overheard == Path()

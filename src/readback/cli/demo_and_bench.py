@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Final
 
 import click
 
 from readback.cli import options
-from readback.errors import SettingsError
-
-_BROUGHT_BY_EXTRA: Final = frozenset({"aiosmtpd", "pymap", "proxyprotocol", "pysasl"})
 
 
 @click.command("demo")
@@ -29,17 +25,7 @@ def demo(folder: Path | None, verbose: bool, as_json: bool) -> int:
     The demo starts an order service, a mail server and a work folder, injects every known fault, and compares the
     reports of a naive agent and of Readback with the truth. The comparison stands last. -v prints all details.
     """
-    try:
-        run_demo = import_module("readback.demo.main").run_demo
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _BROUGHT_BY_EXTRA:
-            raise
-        raise SettingsError(
-            f"The demo's mail server needs {error.name}, which is not installed.",
-            remedy="Install it with `pip install 'readback-ai[demo]'`, or run `make demo` in a checkout.",
-            code="settings.extra",
-        ) from error
-    return int(run_demo(as_json, folder, verbose))
+    return int(import_module("readback.demo.main").run_demo(as_json, folder, verbose))
 
 
 @click.command("bench")

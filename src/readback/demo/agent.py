@@ -18,7 +18,6 @@ from pathlib import Path
 from readback import AsyncReadback, Outcome, State
 from readback.canon.frozen import dataclass
 from readback.demo import morning
-from readback.demo.desk import Addresses
 from readback.demo.morning import Step
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
@@ -49,7 +48,6 @@ class Agent:
 
     rb: AsyncReadback
     systems: Systems
-    addresses: Addresses
     ledger: str
     runtime: Runtime
     progress: Progress
@@ -134,7 +132,7 @@ class Agent:
     async def _worker(self, **order: object) -> asyncio.subprocess.Process:
         """Start a worker: with `charge` and `operation` for one action, otherwise to process due actions."""
         paths = [SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])]
-        told = json.dumps({"ledger": self.ledger, "addresses": self.addresses.as_text(), **order})
+        told = json.dumps({"ledger": self.ledger, "addresses": self.systems.addresses, **order})
         pipe, none = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         program = (sys.executable, "-P", "-m", "readback.demo.worker", told)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

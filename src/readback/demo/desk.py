@@ -6,14 +6,11 @@ Nothing here verifies, and no executor shares a client with a source.
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
 from pathlib import Path
 
-from readback.canon.frozen import dataclass
 from readback.systems import (
     FileExecutor,
     FileSource,
@@ -30,28 +27,6 @@ TOOL_TIMEOUT_S = 1.5
 """Time limit of the desk's tools for an answer, in seconds."""
 OURS = {"X-Tenant": TENANT}
 DAYBOOK = "CREATE TABLE daybook (tenant, order_id, cents INTEGER, stamp, PRIMARY KEY (tenant, order_id))"
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """The addresses of the systems, in a form for another process."""
-
-    orders_url: str
-    orders_db: str
-    smtp: tuple[str, int]
-    imap: tuple[str, int]
-    mailboxes: tuple[str, ...]
-    mail_password: str
-    work: str
-    overheard: str
-    """The file of all tool answers, for the naive agent and for the counts."""
-
-    def as_text(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_text(cls, text: str) -> Addresses:
-        return cls(**json.loads(text))
 
 
 class Desk:
@@ -82,19 +57,37 @@ class Desk:
         self._stack = ExitStack()
         self.overheard = Path()
 
-    def open(self, addresses: Addresses, *, timeout_s: float = TOOL_TIMEOUT_S) -> None:
-        """Connect to the shop's running systems. Nothing is sent yet. `timeout_s`: time limit of tools, in seconds."""
-        url, work = addresses.orders_url, Path(addresses.work)
-        self.shop = self._acting(url, "shop", timeout_s)
+    def open(
+        self,
+        *,
+        orders_url: str,
+        orders_db: str,
+        smtp: tuple[str, int],
+        imap: tuple[str, int],
+        mailboxes: Sequence[str],
+        mail_password: str,
+        work: str,
+        overheard: str,
+        timeout_s: float = TOOL_TIMEOUT_S,
+    ) -> None:
+        """Connect to the shop's running systems. Nothing is sent yet.
+
+        `overheard`: the file of all tool answers, for the naive agent and for the counts. `timeout_s`: time limit of
+        tools, in seconds.
+        """
+        self.shop = self._acting(orders_url, "shop", timeout_s)
         # A 404 of the shop is believed where the same credentials are shown another order, the canary.
-        self.records = self._reading("order-service", url, canary="/orders/o-1")
-        self.database = SqlSource("order-database", _opens(Path(addresses.orders_db)))
-        self.post = SmtpExecutor("post", *addresses.smtp, security="none", timeout_s=timeout_s)
-        self.mailboxes = {user: _mailbox(addresses, user) for user in addresses.mailboxes}
+        self.records = self._reading("order-service", orders_url, canary="/orders/o-1")
+        self.database = SqlSource("order-database", _opens(orders_db))
+        self.post = SmtpExecutor("post", *smtp, security="none", timeout_s=timeout_s)
+        self.mailboxes = {
+            user: ImapSource(user, *imap, user=user, password=mail_password, proves="delivered", security="none")
+            for user in mailboxes
+        }
         self.folder, self.files = FileExecutor(work), FileSource("work-folder", work)
-        connect = _opens(work / "daybook.db")
+        self._daybook, self.overheard = Path(work) / "daybook.db", Path(overheard)
+        connect = _opens(self._daybook)
         self.daybook, self.daybook_rows = SqlExecutor("daybook", connect), SqlSource("daybook", connect)
-        self._daybook, self.overheard = work / "daybook.db", Path(addresses.overheard)
 
     def open_trip(self, act_url: str, read_url: str, books: Path, *, timeout_s: float = TOOL_TIMEOUT_S) -> None:
         """Connect to running providers. Nothing is sent yet."""
@@ -121,12 +114,7 @@ class Desk:
         self._stack.close()
 
 
-def _mailbox(addresses: Addresses, user: str) -> ImapSource:
-    password = addresses.mail_password
-    return ImapSource(user, *addresses.imap, user=user, password=password, proves="delivered", security="none")
-
-
-def _opens(path: Path) -> Callable[[], sqlite3.Connection]:
+def _opens(path: str | Path) -> Callable[[], sqlite3.Connection]:
     return lambda: sqlite3.connect(path, timeout=5, check_same_thread=False)
 
 

@@ -24,22 +24,11 @@ from readback.cli.terminal import print_json
 from readback.demo.agent import Agent, Done
 from readback.demo.contracts_trip import BY_STEP
 from readback.demo.delegated import delegate
-from readback.demo.desk import AGENT, TENANT, Addresses, desk
-from readback.demo.naive import all_heard
+from readback.demo.desk import AGENT, TENANT, desk
 from readback.demo.progress import Progress
-from readback.demo.report import Chapters, show_all, show_brief
+from readback.demo.report import show_all, show_brief
 from readback.demo.systems.launch import Systems
-from readback.demo.tally import (
-    attempts_as_json,
-    count,
-    count_attempts,
-    count_trips,
-    reckon,
-    reckon_attempts,
-    reckon_trips,
-    steps_as_json,
-    trips_as_json,
-)
+from readback.demo.tally import reckon_all
 from readback.demo.trips import Booked, book_trips
 from readback.demo.worker import ACTIONS
 from readback.errors import SettingsError
@@ -70,38 +59,26 @@ def run_demo(as_json: bool = False, folder: Path | None = None, verbose: bool = 
     progress.chapter("Starting an order service, a mail server, five travel providers and a work folder")
     try:
         with terminated_as_interrupted(), Systems() as systems:
-            addresses = addresses_of(systems)
-            with _connected(systems, addresses):
-                done = asyncio.run(_morning(systems, addresses, ledger, progress))
+            with _connected(systems):
+                done = asyncio.run(_morning(systems, ledger, progress))
                 sent = asyncio.run(delegate(ledger, systems, progress))
                 booked = asyncio.run(_trips(systems, ledger, progress))
-            heard = all_heard(Path(addresses.overheard))
             report = check(ledger)
-            rows = reckon(done, systems.truth, heard)
-            attempts = reckon_attempts(sent, heard)
-            trips = reckon_trips(booked, systems.trip_truth, heard)
-            chapters = Chapters(
-                count(rows, systems.truth, heard, ledger_ok=report.ok),
-                count_attempts(attempts),
-                count_trips([row.naive for row in trips], [row.readback for row in trips]),
-            )
+            found = reckon_all(done, sent, booked, systems, ledger_ok=report.ok)
     finally:
         progress.close()
     if as_json:
-        told = (steps_as_json(rows, chapters.morning), trips_as_json(trips, chapters.trips))
-        print_json({**told[0], **told[1], **attempts_as_json(attempts, chapters.attempts)})
-    elif verbose:
-        show_all(rows, attempts, trips, chapters, ledger, report.events)
+        print_json(found.as_json())
     else:
-        show_brief(rows, chapters, ledger, report.events)
-    return 0 if chapters.good else 1
+        (show_all if verbose else show_brief)(found, ledger, report.events)
+    return 0 if found.good else 1
 
 
 @contextmanager
-def _connected(systems: Systems, addresses: Addresses) -> Iterator[None]:
+def _connected(systems: Systems) -> Iterator[None]:
     """Open the desk for the block."""
     try:
-        desk.open(addresses)
+        desk.open(**systems.addresses)
         desk.open_trip(systems.trip_url, systems.trip_records_url, systems.trip_db)
         desk.prepare()
         yield
@@ -109,12 +86,12 @@ def _connected(systems: Systems, addresses: Addresses) -> Iterator[None]:
         desk.close()
 
 
-async def _morning(systems: Systems, addresses: Addresses, ledger: str, progress: Progress) -> list[Done]:
+async def _morning(systems: Systems, ledger: str, progress: Progress) -> list[Done]:
     runtime = bootstrap.runtime()
     async with AsyncReadback.open(
         ledger, tenant=TENANT, principal=AGENT, run="morning", budget=BUDGET, actions=ACTIONS, runtime=runtime
     ) as rb:
-        agent = Agent(rb, systems, addresses, ledger, runtime, progress, [])
+        agent = Agent(rb, systems, ledger, runtime, progress, [])
         return await agent.work()
 
 
@@ -146,20 +123,6 @@ def require_extra() -> None:
             remedy="Install it with `pip install 'readback-ai[demo]'`, or run `make demo` in a checkout.",
             code="settings.extra",
         )
-
-
-def addresses_of(systems: Systems) -> Addresses:
-    """The addresses of the started systems."""
-    return Addresses(
-        orders_url=systems.orders_url,
-        orders_db=str(systems.db_path),
-        smtp=systems.smtp,
-        imap=systems.imap,
-        mailboxes=tuple(systems.mailboxes),
-        mail_password=systems.mail_password,
-        work=str(systems.work),
-        overheard=str(systems.root / "overheard.jsonl"),
-    )
 
 
 def fresh_ledger(folder: Path) -> str:

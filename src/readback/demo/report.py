@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from readback.canon import Json
-from readback.canon.frozen import dataclass
 from readback.cli.terminal import console, safe, speaks_unicode
 from readback.demo.naive import Claim
-from readback.demo.tally import Ending, Row, Totals, TripRow
+from readback.demo.tally import (
+    ATTEMPT_COUNTS,
+    STEP_COUNTS,
+    TRIP_COUNTS,
+    Counted,
+    Ending,
+    Reckoning,
+    Row,
+    Totals,
+    TripRow,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,86 +50,46 @@ TRIPS: Final[Columns] = (
     ("trip", 7, 0), ("what is spoiled", 0, 26), ("the tool said", 0, 16), (f"naive: {ENDING}", 0, 29),
     (f"Readback: {ENDING}", 0, 29),
 )  # fmt: skip
-# What -v counts of each chapter, and the field of Totals.
-TRIP_COUNTS: Final = {
-    "trips": "number",
-    "told by the naive agent, and not so": "naive_false",
-    "told by Readback, and not so": "readback_false",
-    "effects doubled under Readback": "doubled",
-    "half trips left standing by Readback": "left_standing",
-    "booked, and not told by Readback": "missed",
-    "without an end under Readback": "unsettled",
-}
-ATTEMPT_COUNTS: Final = {
-    "attempts of the delegate": "number",
-    "false successes told by who believes it": "naive_false",
-    "false successes told by Readback": "readback_false",
-    "done, and not told by Readback": "missed",
-    "the task in the end: done, and read back": "sound",
-}
-STEP_COUNTS: Final = {
-    "steps": "number",
-    "false successes told by the naive agent": "naive_false",
-    "false successes told by Readback": "readback_false",
-    "effects duplicated by our own doing": "doubled",
-    "true outcomes that Readback did not tell": "missed",
-    "all entries of the ledger are sound": "sound",
-}
 
 
-@dataclass(frozen=True, slots=True)
-class Chapters:
-    """The counts of all chapters."""
-
-    morning: Totals
-    attempts: Totals
-    trips: Totals
-
-    @property
-    def good(self) -> bool:
-        return self.morning.good and self.attempts.good and self.trips.good
-
-
-def show_brief(rows: Sequence[Row], chapters: Chapters, ledger: str, events: int) -> None:
+def show_brief(found: Reckoning, ledger: str, events: int) -> None:
     """Print the false successes of the naive agent, one a line, and the counts of both agents last."""
     out = console()
-    believed = sorted((row for row in rows if row.naive_false), key=lambda row: row.pattern or "~")
+    believed = sorted((row for row in found.rows if row.naive_false), key=lambda row: row.pattern or "~")
     out.print()
     out.print(_table(out, BRIEF, [_cells(row) for row in believed[:BRIEF_ROWS_MAX]], one_line=True))
     if len(believed) > BRIEF_ROWS_MAX:
         out.print(f"and {len(believed) - BRIEF_ROWS_MAX} more")
     everything = "All steps, trips and attempts: readback demo -v (in a checkout: make demo V=1)"
-    for line in ("", *_where_next(rows, ledger), everything, ""):
+    for line in ("", *_where_next(found.rows, ledger), everything, ""):
         out.print(line, soft_wrap=True)
-    _compare(out, chapters, events)
+    _compare(out, found, events)
 
 
-def show_all(
-    rows: Sequence[Row], attempts: Sequence[Row], trips: Sequence[TripRow], chapters: Chapters, ledger: str, events: int
-) -> None:
+def show_all(found: Reckoning, ledger: str, events: int) -> None:
     """Print every trip, attempt and step with the counts of its chapter."""
     out = console()
-    wheres = [row.booked.case.where for row in trips]
+    wheres = [row.booked.case.where for row in found.trips]
     ends = {number for number, pair in enumerate(itertools.pairwise(wheres)) if pair[0] != pair[1]}
-    _show(out, _table(out, TRIPS, [_trip_cells(row) for row in trips], ends), TRIP_COUNTS, chapters.trips)
-    cells = [[(row.name, ""), (_shortened(row.tool_said), "dim"), *_cells(row)[2:]] for row in attempts]
-    _show(out, _table(out, ATTEMPTS, cells), ATTEMPT_COUNTS, chapters.attempts)
-    spoiled = sorted((row for row in rows if row.spoiled), key=lambda row: row.pattern or "~")
-    ordered = [*spoiled, *(row for row in rows if not row.spoiled)]
+    _show(out, _table(out, TRIPS, [_trip_cells(row) for row in found.trips], ends), TRIP_COUNTS, found.travel)
+    cells = [[(row.name, ""), (_shortened(row.tool_said), "dim"), *_cells(row)[2:]] for row in found.attempts]
+    _show(out, _table(out, ATTEMPTS, cells), ATTEMPT_COUNTS, found.delegation)
+    spoiled = sorted((row for row in found.rows if row.spoiled), key=lambda row: row.pattern or "~")
+    ordered = [*spoiled, *(row for row in found.rows if not row.spoiled)]
     cells = [[(row.pattern, "dim"), *_cells(row)] for row in ordered]
-    _show(out, _table(out, STEPS, cells, {len(spoiled) - 1}), STEP_COUNTS, chapters.morning)
+    _show(out, _table(out, STEPS, cells, {len(spoiled) - 1}), STEP_COUNTS, found.morning)
     for line in (f"{'entries recomputed':<42}{events}", "", *_where_next(spoiled, ledger)):
         out.print(line, soft_wrap=True)
 
 
-def _show(out: Console, table: Table, counts: Mapping[str, str], totals: Totals) -> None:
+def _show(out: Console, table: Table, counts: Counted, totals: Totals) -> None:
     """Print a table, and the counts one a line, bad counts in red."""
     from rich.text import Text
 
     out.print()
     out.print(table)
     out.print()
-    for words, field in counts.items():
+    for _, field, words in counts:
         value = getattr(totals, field)
         shown = ("yes" if value else "NO") if field == "sound" else str(value)
         good = field in ("number", "naive_false") or (value if field == "sound" else not value)
@@ -216,11 +185,11 @@ def _where_next(rows: Sequence[Row], ledger: str) -> list[str]:
     ]
 
 
-def _compare(out: Console, chapters: Chapters, events: int) -> None:
+def _compare(out: Console, found: Reckoning, events: int) -> None:
     """Print the comparison of both agents: one line for each part of the demo, and the sums."""
     from rich.text import Text
 
-    morning, attempts, trips = chapters.morning, chapters.attempts, chapters.trips
+    morning, attempts, trips = found.morning, found.delegation, found.travel
     lines = {
         f"false successes in {morning.number} steps": morning,
         f"false successes in {attempts.number} attempts of a delegate": attempts,
@@ -232,8 +201,8 @@ def _compare(out: Console, chapters: Chapters, events: int) -> None:
         ours = (f"{each.readback_false:>11}", "bold red" if each.readback_false else "bold green")
         out.print(Text.assemble(f"{name:<{COUNT_WIDTH}}", theirs, ours))
     missed, doubled = sum(each.missed for each in lines.values()), sum(each.doubled for each in lines.values())
-    found = "sound" if morning.sound else "FAULTS FOUND"
-    out.print(f"Readback: {missed} true outcomes not reported, {doubled} effects doubled; {events} entries {found}.")
+    ledger = "sound" if morning.sound else "FAULTS FOUND"
+    out.print(f"Readback: {missed} true outcomes not reported, {doubled} effects doubled; {events} entries {ledger}.")
     naive, ours_false = (sum(getattr(each, f"{who}_false") for each in lines.values()) for who in ("naive", "readback"))
     last = f"The naive agent reported {naive} things that are not so. Readback reported {ours_false}."
-    out.print(last, style="bold" if chapters.good else "bold red")
+    out.print(last, style="bold" if found.good else "bold red")

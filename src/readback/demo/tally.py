@@ -6,6 +6,7 @@ Runs after all systems are idle. All counts come from truth and reports; the cod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from readback import Outcome, SagaOutcome, State
@@ -17,11 +18,39 @@ from readback.demo.contracts_trip import WANTED, operation
 from readback.demo.delegated import OPERATION, Sent
 from readback.demo.facts import Fact
 from readback.demo.naive import Claim, Heard, Told
+from readback.demo.systems.launch import Systems
 from readback.demo.systems.truth import TripBooks, Truth
 from readback.demo.trips import NAIVE, Booked
 
 SAID_MAX = 160
 NO_ANSWER: Final = ("", Fact(False, "it gave no answer"))
+
+Counted = tuple[tuple[str, str, str], ...]
+"""What is counted of a chapter: the name in JSON, the field of Totals, and the words of the report."""
+STEP_COUNTS: Final[Counted] = (
+    ("actions", "number", "steps"),
+    ("naive_false_successes", "naive_false", "false successes told by the naive agent"),
+    ("readback_false_successes", "readback_false", "false successes told by Readback"),
+    ("duplicated_effects", "doubled", "effects duplicated by our own doing"),
+    ("missed_successes", "missed", "true outcomes that Readback did not tell"),
+    ("ledger_ok", "sound", "all entries of the ledger are sound"),
+)
+ATTEMPT_COUNTS: Final[Counted] = (
+    ("attempts", "number", "attempts of the delegate"),
+    ("naive_false_successes", "naive_false", "false successes told by who believes it"),
+    ("readback_false_successes", "readback_false", "false successes told by Readback"),
+    ("missed_successes", "missed", "done, and not told by Readback"),
+    ("done", "sound", "the task in the end: done, and read back"),
+)
+TRIP_COUNTS: Final[Counted] = (
+    ("trips", "number", "trips"),
+    ("naive_wrong", "naive_false", "told by the naive agent, and not so"),
+    ("readback_false", "readback_false", "told by Readback, and not so"),
+    ("doubled_effects", "doubled", "effects doubled under Readback"),
+    ("left_standing", "left_standing", "half trips left standing by Readback"),
+    ("missed", "missed", "booked, and not told by Readback"),
+    ("unsettled", "unsettled", "without an end under Readback"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +77,9 @@ class Totals:
         """Whether Readback held its promises, and the faults were numerous enough to show it."""
         ours = (self.readback_false, self.missed, self.doubled, self.left_standing, self.unsettled)
         return self.sound and not any(ours) and self.naive_false >= self.naive_min
+
+    def as_json(self, counted: Counted) -> dict[str, Json]:
+        return {name: getattr(self, field) for name, field, _ in counted}
 
 
 # --- steps of the morning, and attempts of the delegate ---
@@ -104,15 +136,33 @@ class Row:
         """The effect is true, the system is readable again, and Readback did not report success."""
         return self.fact.done and self.readback.claim is not Claim.DONE
 
-    def as_json(self) -> dict[str, Json]:
+    def as_attempt(self) -> dict[str, Json]:
+        """An attempt in JSON. The prompt is `told`."""
         return {
             "id": self.id or None,
+            "told": self.spoiled,
+            "delegate_said": self.tool_said,
             "truth": self.fact.text,
             "truly_done": self.fact.done,
             "naive_said": self.naive.words,
             "readback_said": self.readback.words,
             "state": self.state or None,
             "discrepancy": self.discrepancy or None,
+        }
+
+    def as_json(self) -> dict[str, Json]:
+        """A step in JSON."""
+        long = len(self.tool_said) > SAID_MAX
+        shared = {name: each for name, each in self.as_attempt().items() if name not in ("told", "delegate_said")}
+        return {
+            **shared,
+            "name": self.name,
+            "pattern": self.pattern or None,
+            "spoiled": self.spoiled or None,
+            "tool_said": f"{self.tool_said[: SAID_MAX - 1]}…" if long else self.tool_said,
+            "naive_claim": self.naive.claim.value,
+            "readback_said_at_first": self.first_said or None,
+            "readback_claim": self.readback.claim.value,
         }
 
 
@@ -262,6 +312,20 @@ class TripRow:
     naive: Ending
     readback: Ending
 
+    def as_json(self) -> dict[str, Json]:
+        case, outcome = self.booked.case, self.booked.outcome
+        return {
+            "id": outcome.id,
+            "trip": case.trip,
+            "where": case.where,
+            "step": case.at,
+            "spoiled": case.words,
+            "tool_said": self.tool_said,
+            "state": outcome.state.value,
+            "naive": self.naive.as_json(),
+            "readback": self.readback.as_json(),
+        }
+
 
 def reckon_trips(booked: Sequence[Booked], truth: Callable[[str], TripBooks], heard: Sequence[Heard]) -> list[TripRow]:
     """One row for each trip, in order."""
@@ -288,71 +352,47 @@ def count_trips(naively: Sequence[Ending], ours: Sequence[Ending]) -> Totals:
     )
 
 
-# --- `readback demo --json` ---
+# --- all chapters ---
 
 
-def steps_as_json(rows: Sequence[Row], totals: Totals) -> dict[str, Json]:
-    return {
-        "actions": [
-            {
-                **row.as_json(),
-                "name": row.name,
-                "pattern": row.pattern or None,
-                "spoiled": row.spoiled or None,
-                "tool_said": row.tool_said if len(row.tool_said) <= SAID_MAX else row.tool_said[: SAID_MAX - 1] + "…",
-                "naive_claim": row.naive.claim.value,
-                "readback_said_at_first": row.first_said or None,
-                "readback_claim": row.readback.claim.value,
-            }
-            for row in rows
-        ],
-        "totals": {
-            "actions": totals.number,
-            "naive_false_successes": totals.naive_false,
-            "readback_false_successes": totals.readback_false,
-            "duplicated_effects": totals.doubled,
-            "missed_successes": totals.missed,
-            "ledger_ok": totals.sound,
-        },
-    }
+@dataclass(frozen=True, slots=True)
+class Reckoning:
+    """The rows and counts of all chapters."""
+
+    rows: Sequence[Row]
+    attempts: Sequence[Row]
+    trips: Sequence[TripRow]
+    morning: Totals
+    delegation: Totals
+    travel: Totals
+
+    @property
+    def good(self) -> bool:
+        return self.morning.good and self.delegation.good and self.travel.good
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "actions": [row.as_json() for row in self.rows],
+            "totals": self.morning.as_json(STEP_COUNTS),
+            "trips": [row.as_json() for row in self.trips],
+            "trip_totals": self.travel.as_json(TRIP_COUNTS),
+            "attempts": [row.as_attempt() for row in self.attempts],
+            "attempt_totals": self.delegation.as_json(ATTEMPT_COUNTS),
+        }
 
 
-def attempts_as_json(rows: Sequence[Row], totals: Totals) -> dict[str, Json]:
-    return {
-        "attempts": [{**row.as_json(), "told": row.spoiled, "delegate_said": row.tool_said} for row in rows],
-        "attempt_totals": {
-            "attempts": totals.number,
-            "naive_false_successes": totals.naive_false,
-            "readback_false_successes": totals.readback_false,
-            "missed_successes": totals.missed,
-            "done": totals.sound,
-        },
-    }
-
-
-def trips_as_json(rows: Sequence[TripRow], totals: Totals) -> dict[str, Json]:
-    return {
-        "trips": [
-            {
-                "id": row.booked.outcome.id,
-                "trip": row.booked.case.trip,
-                "where": row.booked.case.where,
-                "step": row.booked.case.at,
-                "spoiled": row.booked.case.words,
-                "tool_said": row.tool_said,
-                "state": row.booked.outcome.state.value,
-                "naive": row.naive.as_json(),
-                "readback": row.readback.as_json(),
-            }
-            for row in rows
-        ],
-        "trip_totals": {
-            "trips": totals.number,
-            "naive_wrong": totals.naive_false,
-            "readback_false": totals.readback_false,
-            "doubled_effects": totals.doubled,
-            "left_standing": totals.left_standing,
-            "missed": totals.missed,
-            "unsettled": totals.unsettled,
-        },
-    }
+def reckon_all(
+    done: Sequence[Done], sent: Sent, booked: Sequence[Booked], systems: Systems, *, ledger_ok: bool
+) -> Reckoning:
+    """Compare all reports with the truth."""
+    heard = naive.all_heard(Path(systems.addresses["overheard"]))
+    rows, attempts = reckon(done, systems.truth, heard), reckon_attempts(sent, heard)
+    trips = reckon_trips(booked, systems.trip_truth, heard)
+    return Reckoning(
+        rows,
+        attempts,
+        trips,
+        count(rows, systems.truth, heard, ledger_ok=ledger_ok),
+        count_attempts(attempts),
+        count_trips([row.naive for row in trips], [row.readback for row in trips]),
+    )

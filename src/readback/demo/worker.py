@@ -13,7 +13,7 @@ from typing import Any
 from readback import Readback
 from readback.client.authoring.action import ActionDefinition
 from readback.demo import contracts
-from readback.demo.desk import AGENT, TENANT, Addresses, desk
+from readback.demo.desk import AGENT, TENANT, desk
 
 ACTIONS: tuple[ActionDefinition[Any], ...] = tuple(
     each for each in vars(contracts).values() if isinstance(each, ActionDefinition)
@@ -24,7 +24,7 @@ ACTIONS: tuple[ActionDefinition[Any], ...] = tuple(
 def main() -> None:
     """Run or resume actions for the desk's agent, through the sync client. The demo itself uses the async client."""
     order = json.loads(sys.argv[1])
-    desk.open(Addresses.from_text(order["addresses"]), timeout_s=30.0)
+    desk.open(**order["addresses"], timeout_s=30.0)
     with Readback.open(order["ledger"], tenant=TENANT, principal=AGENT, run="morning", actions=ACTIONS) as rb:
         if charge := order.get("charge"):
             rb.run(contracts.charge_card(**charge), operation=order["operation"])

@@ -25,7 +25,6 @@ from readback.cli.optional_deps import of_extra
 from readback.cli.sessions import load_contracts, settings_of
 from readback.cli.terminal import note, print_json
 from readback.config import Settings
-from readback.errors import SettingsError
 
 if TYPE_CHECKING:
     from readback.contracts.registry import Registry
@@ -132,13 +131,8 @@ def demo_ledger() -> str:
     """Return the URL of the demo's ledger in the working folder, after the demo where there is none."""
     ledger = Path(DEMO_FOLDER).absolute() / "ledger.db"
     if not ledger.is_file():
-        try:
-            run_demo = import_module("readback.demo.main").run_demo
-        except ModuleNotFoundError as error:
-            said = f"The demo needs {error.name}, which is not installed."
-            raise SettingsError(said, remedy="Install readback-ai[demo].", code="settings.extra") from error
         with redirect_stdout(sys.stderr):
-            run_demo(False, ledger.parent)
+            import_module("readback.demo.main").run_demo(False, ledger.parent)
     return f"sqlite:///{quote(str(ledger))}"
 
 

@@ -177,6 +177,21 @@ class Systems:
         return str(self._system("mail").ready["password"])
 
     @property
+    def addresses(self) -> dict[str, Any]:
+        """The addresses of the shop's systems, in a form for another process, and the place of a file beside them."""
+        mail = self._system("mail").ready
+        return {
+            "orders_url": self.orders_url,
+            "orders_db": str(self.db_path),
+            "smtp": self.smtp,
+            "imap": self.imap,
+            "mailboxes": mail["mailboxes"],
+            "mail_password": mail["password"],
+            "work": str(self.work),
+            "overheard": str(self.root / "overheard.jsonl"),
+        }
+
+    @property
     def pids(self) -> dict[str, int]:
         return {name: running.process.pid for name, running in self._running.items()}
 
