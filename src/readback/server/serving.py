@@ -105,7 +105,7 @@ async def serve_channel(
     *,
     stop: asyncio.Event,
 ) -> None:
-    """Serve the connections of a channel, as one of several processes, until the first process ends. Raises as `serve`."""
+    """Serve the connections of a channel, as one of several processes, until the first one ends. Raises as `serve`."""
     app, server = create_app(settings, server_settings, registry)
     try:
         uvicorn_server = _Channelled(_config(app), channel, stop)
