@@ -25,6 +25,7 @@ from readback.cli.optional_deps import of_extra
 from readback.cli.sessions import load_contracts, settings_of
 from readback.cli.terminal import note, print_json
 from readback.config import Settings
+from readback.errors import SettingsError
 
 if TYPE_CHECKING:
     from readback.contracts.registry import Registry
