@@ -19,7 +19,7 @@ from readback.domain.contract.contract import Contract
 from readback.domain.contract.shadowing import Mode
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.finding import Finding
-from readback.domain.idempotency import expires_us, key_status, key_text
+from readback.domain.idempotency import key_text
 from readback.domain.predicate import Evaluation
 from readback.domain.state import TERMINAL, State
 from readback.domain.verification import change
@@ -27,11 +27,12 @@ from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup, TakenReading
 from readback.domain.verification.reconciliation import EvaluatedReading
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
+from readback.engine.entries.recorder import projection_of, settled_key
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.engine.schedule import lease_until
 from readback.engine.values.argument_copies import copy_arguments, has_mutable, own_value
 from readback.engine.values.redaction import Redactor
-from readback.ports.storage.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
+from readback.ports.storage.store import Append, Count, Evidence, KeyRecord, SealedEvent
 
 REDACTED = change.REDACTED
 _SHADOW: Final = Mode.SHADOW.value
@@ -295,21 +296,18 @@ class Run:
         """All events recorded since the last append. `release_lease`: another worker may continue."""
         action = self.action
         release_lease = release_lease or action.state in TERMINAL
-        settle = None
-        if action.durable_key_change:
-            status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
-            settle = (status._value_, expires_us(status, now_us, action.key_kept_us))
+        lease = ("", 0) if release_lease else (self.owner, lease_until(self.contract, now_us))
         return Append(
             action.id,
             action.tenant,
             self.durable_version,
             self.fence,
             tuple(self._events),
-            self._projection(now_us, release_lease),
+            projection_of(action, *lease),
             tuple(self._evidence),
             self._reserve,
             self._replaces,
-            settle,
+            settled_key(action),
             tuple(self._counts),
             () if self._control is None else tuple(self._control.freezes),
             (),
@@ -330,37 +328,3 @@ class Run:
         self._control = None
         if self._relies:
             self._relies = ()
-
-    def _projection(self, now_us: int, release_lease: bool) -> Projection:
-        a, c = self.action, self.contract
-        j, until_us = a.judgement, 0 if release_lease else lease_until(c, now_us)
-        # Positional, in the order of the class: so many keywords take seven times as long, twice an action.
-        return Projection(
-            a.id,
-            a.tenant,
-            a.principal,
-            self.scope.run,
-            a.contract,
-            a.contract_version,
-            a.contract_hash,
-            a.kind,
-            a.side_effect,
-            a.target,
-            a.operation,
-            a.key_hash,
-            a.stamp,
-            a.state._value_,
-            a.hold,
-            j.verdict,
-            j.discrepancy,
-            j.row,
-            a.created_us,
-            a.updated_us,
-            a.due_us,
-            "" if release_lease else self.owner,
-            until_us,
-            a.review,
-            a.incident,
-            str(a.context.get("saga", "")),
-            a.claim if a.claims else "",
-        )
