@@ -70,6 +70,38 @@ def test_a_revoked_token_ends_its_sessions(bed: Bed) -> None:
 
 
 @pytest.mark.requirement("CONSOLE-sign-in")
+def test_an_ended_session_leads_over_the_sign_in_back_to_the_page(bed: Bed) -> None:
+    browser, path = bed.browser(), f"/actions/{bed.scenes.ids['review']}"
+    page = browser.get(path)
+    assert "The session has ended" not in browser.get("/sign-in")
+    bed.tokens.revoke(bed.tokens.entries()[-1].id)
+    refused = browser.send(f"{path}/decide", page, status=401, decision="abandon", version="1", reason="Too late.")
+    assert "Nothing was recorded. Sign in again." in refused.text
+    assert f'href="/sign-in?back={path}"' in refused.text
+    asked = browser.get(f"/sign-in?back={path}")
+    assert "The session has ended" in asked
+    assert f'name="back" value="{path}"' in asked
+    wrong = browser.client.post("/sign-in", data={"token": "rbk_wrong", "back": path})
+    assert (wrong.status_code, f'name="back" value="{path}"' in wrong.text) == (401, True)
+    answer = browser.client.post("/sign-in", data={"token": bed.token(), "back": path})
+    assert answer.headers["location"] == path
+    assert outcome(bed, "review").state == "review_required"
+
+
+@pytest.mark.requirement("CONSOLE-live")
+def test_the_pages_of_one_tenant_leave_room_for_the_pages_of_others(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "TENANT_LISTENERS_MAX", 1)
+    browser, other = bed.browser(), bed.browser(tenant="globex")
+    with browser.client.stream("GET", "/live") as first:
+        lines = first.iter_lines()  # the stream ends with its lines
+        assert next(lines) == "retry: 2000"
+        refused = bed.browser().client.get("/live")
+        assert (refused.status_code, "http.busy" in refused.text) == (503, True)
+        with other.client.stream("GET", "/live") as theirs:
+            assert next(theirs.iter_lines()) == "retry: 2000"
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
 @pytest.mark.parametrize("by", ["revoked token", "sign-out"])
 def test_the_feed_of_an_ended_session_ends(bed: Bed, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     monkeypatch.setattr(live, "QUIET_LOOKS", 1)

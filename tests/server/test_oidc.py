@@ -16,8 +16,11 @@ import httpx
 import jwt
 import pytest
 
+from readback.server import app
 from readback.server.access import oidc
 from readback.server.access.oidc import Issuer
+from readback.server.console import live
+from tests.console.bed import Browser
 from tests.server.bed import Bed, run, running
 
 PLACE = re.compile(r"https?://[\w.]+:(\d+)")
@@ -84,6 +87,49 @@ def test_a_token_of_the_provider_acts_in_its_own_name(bed: Bed, provider: str) -
     assert (refused.status_code, refused.json()["code"]) == (403, "http.missing-right")
     other = client_of(bed, token(provider, "agent-8", tenant="other", readback_rights="read"))
     assert other.get(f"/v1/actions/{body['id']}").status_code == 404
+
+
+def signed_in(bed: Bed, credential: str) -> Browser:
+    """A browser in the console with a token of the provider."""
+    browser = Browser(httpx.Client(base_url=bed.url, trust_env=False))
+    bed.clients.append(browser.client)
+    assert browser.client.post("/sign-in", data={"token": credential, "back": "/"}).status_code == 303
+    return browser
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
+def test_an_expired_token_ends_the_session_and_its_feed(
+    bed: Bed, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "QUIET_LOOKS", 1)
+    monkeypatch.setattr(app, "RECHECK_S", 0.0)
+    browser = signed_in(bed, token(provider, "late", tenant="acme", readback_rights=["read"]))
+    browser.get("/actions")
+    with browser.client.stream("GET", "/live") as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "retry: 2000"
+        monkeypatch.setattr(oidc, "LEEWAY_S", -365 * 86_400)  # as a year later
+        assert set(lines) <= {"", ": quiet"}  # the server ends the feed
+    assert browser.client.get("/actions?state=failed").headers["location"] == (
+        "/sign-in?back=%2Factions%3Fstate%3Dfailed"
+    )
+    asked = browser.get("/sign-in?back=%2Factions%3Fstate%3Dfailed")
+    assert "its token has expired" in asked
+    assert 'name="back" value="/actions?state=failed"' in asked
+    monkeypatch.undo()
+    assert browser.client.get("/actions").status_code == 303  # the session has ended for good
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
+def test_signing_out_everywhere_ends_the_sessions_of_every_token_of_the_person(bed: Bed, provider: str) -> None:
+    first = signed_in(bed, token(provider, "eve", tenant="acme", readback_rights=["read"]))
+    second = signed_in(bed, token(provider, "eve", tenant="acme", readback_rights=["run", "read"]))
+    another = signed_in(bed, token(provider, "mia", tenant="acme", readback_rights=["read"]))
+    assert first.client.post("/sign-out", data={"everywhere": "1"}).status_code == 403
+    first.send("/sign-out", second.get("/"), status=403, everywhere="1")
+    second.get("/")
+    first.send("/sign-out", first.get("/"), everywhere="1")
+    assert [each.client.get("/").status_code for each in (first, second, another)] == [303, 303, 200]
 
 
 @pytest.mark.requirement("SERVER-oidc")

@@ -22,6 +22,7 @@ from readback.server.access.principal import Right
 from readback.server.app import App, Message, Receive, Scope, Send, Server, permit
 from readback.server.console import changes, pages
 from readback.server.console.rendering import FOLDER, PageFacts, page
+from readback.server.console.sessions import cookie_of
 from readback.server.console.visits import Console, Visit, local, visit_of
 from readback.server.errors import InternalError, RouteError, UnauthenticatedError
 from readback.server.problems import TITLES, status_of
@@ -110,18 +111,19 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, ReadbackError)
     if isinstance(error, UnauthenticatedError):
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        if request.url.path == "/sign-in":
-            return HTMLResponse(page("sign_in.html", PageFacts(), fault=error.message, back="/"), 401)
         if request.method == "GET" and request.url.path != "/live":
             return RedirectResponse(f"/sign-in?back={quote(here, safe='')}", 303)
-        error = UnauthenticatedError("The session has ended.", remedy="Sign in again.")
+        error = UnauthenticatedError("The session has ended.", remedy="Nothing was recorded. Sign in again.")
     return _fault_page(request, error)
 
 
 async def _sign_in_page(console: Console, request: Request) -> Response:
     if console.server.settings.open_access:
         return RedirectResponse("/", 303)
-    return HTMLResponse(page("sign_in.html", PageFacts(), fault="", back=local(request.query_params.get("back", "/"))))
+    back = local(request.query_params.get("back", "/"))
+    name = cookie_of(dict(request.headers.raw))  # the sign-out removes the cookie
+    ended = bool(name) and console.sessions.peek(name) is None
+    return HTMLResponse(page("sign_in.html", PageFacts(), fault="", ended=ended, back=back))
 
 
 async def _failed(request: Request, _error: Exception) -> Response:
@@ -139,6 +141,7 @@ def _fault_page(request: Request, error: ReadbackError) -> Response:
         "remedy": error.remedy,
         "code": error.code,
         "request": request_id,
+        "sign_in": isinstance(error, UnauthenticatedError),
         "back": request.url.path if request.method == "GET" else local(request.url.path.rpartition("/")[0] or "/"),
     }
     frame = PageFacts()

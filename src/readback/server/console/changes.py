@@ -9,31 +9,34 @@ import asyncio
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from readback.client.operations import delivery_admin
 from readback.client.operations.delivery_admin import DeadLetterMessage
 from readback.domain.action.claim import ClaimKind, claim_id
 from readback.errors import UsageError
 from readback.server.console.pages import LETTERS_COUNTED_MAX
-from readback.server.console.rendering import is_zone
+from readback.server.console.rendering import PageFacts, is_zone, page
 from readback.server.console.sessions import clear_cookie, cookie_of, set_cookie
 from readback.server.console.visits import Console, Visit, form_of, local
-from readback.server.errors import PreconditionRequiredError
+from readback.server.errors import PreconditionRequiredError, UnauthenticatedError
 
 ZONE_MAX_CHARACTERS: Final = 64
 VERSION_MAX_DIGITS: Final = 12
 
 
 async def sign_in(console: Console, request: Request) -> Response:
-    """Begin a session for a token. Raises UnauthenticatedError for an unknown token."""
+    """Begin a session for a token. An unknown token leads to the same form, for the same page behind the form."""
     fields = await form_of(request)
-    credential = fields.get("token", "").strip()
-    caller = await console.server.caller(credential)
+    credential, back = fields.get("token", "").strip(), local(fields.get("back", "/"))
+    try:
+        caller = await console.server.caller(credential)
+    except UnauthenticatedError as error:
+        return HTMLResponse(page("sign_in.html", PageFacts(), fault=error.message, ended=False, back=back), 401)
     console.server.count(caller)
     console.sessions.end(cookie_of(dict(request.headers.raw)))
-    name, _ = console.sessions.begin(credential)
-    response = RedirectResponse(local(fields.get("back", "/")), 303)
+    name, _ = console.sessions.begin(credential, caller.token)
+    response = RedirectResponse(back, 303)
     # The browser names its own scheme in Origin. Behind a proxy with HTTPS the request itself arrives without HTTPS.
     secure = request.headers.get("origin", "").lower().startswith("https://")
     response.raw_headers.append((b"set-cookie", set_cookie(name, secure=secure)))
@@ -41,10 +44,10 @@ async def sign_in(console: Console, request: Request) -> Response:
 
 
 async def sign_out(visit: Visit) -> Response:
-    """End the session; with `everywhere`, all sessions of the same token."""
+    """End the session; with `everywhere`, all sessions of the same token, or of the same person at a provider."""
     fields = await visit.form()
     if fields.get("everywhere"):
-        visit.console.sessions.end_all(visit.signed_in.credential)
+        visit.console.sessions.end_all(visit.caller.token)
     else:
         visit.console.sessions.end(visit.signed_in.name)
     response = RedirectResponse("/sign-in", 303)

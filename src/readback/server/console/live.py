@@ -25,6 +25,8 @@ noticed."""
 ENTRIES_MAX: Final = 2_000
 """Entries in one look. More entries wait for the next look."""
 LISTENERS_MAX: Final = 512
+TENANT_LISTENERS_MAX: Final = 256
+"""One tenant must leave room for the others."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,10 +50,11 @@ class LiveFeed:
     async def listen(self, tenant: str, after: int) -> AsyncIterator[bytes]:
         """Yield server-sent events: `changed` with the position, after each change of the tenant.
 
-        Raises ServerBusyError beyond LISTENERS_MAX listeners.
+        Raises ServerBusyError beyond LISTENERS_MAX listeners, or TENANT_LISTENERS_MAX of one tenant.
         """
-        if len(self._listeners) >= LISTENERS_MAX:
-            raise ServerBusyError(f"{LISTENERS_MAX} pages listen already.")
+        own = sum(each.tenant == tenant for each in self._listeners)
+        if own >= TENANT_LISTENERS_MAX or len(self._listeners) >= LISTENERS_MAX:
+            raise ServerBusyError("The server has the maximum number of open pages that follow changes.")
         here = Listener(tenant, after)
         last = await asyncio.to_thread(self._store.last_seq)
         if 0 < after < last and tenant in await asyncio.to_thread(self._tenants, after, last):

@@ -78,11 +78,14 @@ class Sessions:
         self._rows.execute("PRAGMA secure_delete = ON")
         self._rows.executescript(_SCHEMA)
 
-    def begin(self, credential: str, zone: str = "UTC") -> tuple[str, SignedIn]:
-        """Return a new session and its cookie's value. The value is never one that a browser sent."""
+    def begin(self, credential: str, holder: str, zone: str = "UTC") -> tuple[str, SignedIn]:
+        """Return a new session and its cookie's value. The value is never one that a browser sent.
+
+        `holder`: the id of the caller's token. All tokens of one person at an identity provider have the same id.
+        """
         name, csrf = secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
         hidden = AESGCM(_digest("key", name)).encrypt(NONCE, credential.encode(), None)
-        row = (_digest("name", name), hidden, _digest("holder", credential), csrf, zone, self._runtime.now_us())
+        row = (_digest("name", name), hidden, _digest("holder", holder), csrf, zone, self._runtime.now_us())
         self._rows.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)", row)
         [(count,)] = self._rows.execute("SELECT count(*) FROM session")
         if count > SESSIONS_MAX:
@@ -106,9 +109,9 @@ class Sessions:
         """End a session."""
         self._rows.execute("DELETE FROM session WHERE name = ?", (_digest("name", name),))
 
-    def end_all(self, credential: str) -> int:
-        """End every session with this credential. Return their number."""
-        return self._rows.execute("DELETE FROM session WHERE holder = ?", (_digest("holder", credential),)).rowcount
+    def end_all(self, holder: str) -> int:
+        """End every session of this holder. Return their number."""
+        return self._rows.execute("DELETE FROM session WHERE holder = ?", (_digest("holder", holder),)).rowcount
 
     def close(self) -> None:
         """Close the database. May be called twice."""

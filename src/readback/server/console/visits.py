@@ -102,16 +102,16 @@ async def visit_of(console: Console, request: Request) -> Visit:
     name = cookie_of(dict(request.headers.raw))
     found = console.sessions.get(name) if name else None
     cookie = None
-    if found is None:
-        if not console.server.settings.open_access:
-            raise UnauthenticatedError("The browser has no session, or the session has ended.")
-        fresh, found = console.sessions.begin("")
-        cookie = set_cookie(fresh, secure=False)
+    if found is None and not console.server.settings.open_access:
+        raise UnauthenticatedError("The browser has no session, or the session has ended.")
     try:
-        caller = await console.server.caller(found.credential)
+        caller = await console.server.caller("" if found is None else found.credential)
     except UnauthenticatedError:
         console.sessions.end(name)
         raise
+    if found is None:
+        fresh, found = console.sessions.begin("", caller.token)
+        cookie = set_cookie(fresh, secure=False)
     console.server.count(caller)
     return Visit(console, request, caller, found, cookie)
 
