@@ -37,6 +37,9 @@ ADAPTER_CODE_LINES = {
     "strands": 118,
 }
 
+# Files, and lines of code, of the rooms that serve no action. A number may only shrink.
+SIDE_ROOMS = {"demo": (24, 3018), "bench": (9, 839)}
+
 NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -111,6 +114,13 @@ def test_an_adapter_of_a_framework_stays_small() -> None:
     }
     assert sizes.keys() == drivers == ADAPTER_CODE_LINES.keys()
     assert {name: size for name, size in sizes.items() if size > ADAPTER_CODE_LINES[name]} == {}
+
+
+def test_the_demo_and_the_benchmark_stay_small() -> None:
+    for room, (files_max, lines_max) in SIDE_ROOMS.items():
+        inside = [module for module in modules() if module.name.startswith(f"readback.{room}")]
+        assert len(inside) <= files_max, room
+        assert sum(_code_lines(module.text) for module in inside) <= lines_max, room
 
 
 def test_lines_of_code_are_counted_without_prose() -> None:

@@ -184,7 +184,7 @@ def test_a_program_is_started_with_what_was_asked_and_its_code_is_the_answer(
 
 
 def test_the_demo_says_which_extra_it_needs(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readback.demo.main.find_spec", lambda name: None if name == "pymap" else True)
+    monkeypatch.setattr("readback.cli.demo_and_bench.find_spec", lambda name: None if name == "pymap" else True)
     answer = desk("demo", code=5)
     assert "needs pymap" in answer.err
     assert "readback-ai[demo]" in answer.err

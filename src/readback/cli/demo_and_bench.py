@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import click
 
 from readback.cli import options
+from readback.errors import SettingsError
+
+DEMO_EXTRA: Final = ("aiosmtpd", "pymap")
+"""Packages of the demo's mail server. The mail server is a process of its own."""
+
+
+def run_demo(as_json: bool, folder: Path | None, verbose: bool = False) -> int:
+    """Run the demo and return its exit code. Raises SettingsError if a package of the mail server is missing."""
+    for name in DEMO_EXTRA:
+        if find_spec(name) is None:
+            raise SettingsError(
+                f"The demo's mail server needs {name}, which is not installed.",
+                remedy="Install it with `pip install 'readback-ai[demo]'`, or run `make demo` in a checkout.",
+                code="settings.extra",
+            )
+    return int(import_module("readback.demo.main").run_demo(as_json, folder, verbose))
 
 
 @click.command("demo")
@@ -25,7 +43,7 @@ def demo(folder: Path | None, verbose: bool, as_json: bool) -> int:
     The demo starts an order service, a mail server and a work folder, injects every known fault, and compares the
     reports of a naive agent and of Readback with the truth. The comparison stands last. -v prints all details.
     """
-    return int(import_module("readback.demo.main").run_demo(as_json, folder, verbose))
+    return run_demo(as_json, folder, verbose)
 
 
 @click.command("bench")

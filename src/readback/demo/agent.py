@@ -97,18 +97,15 @@ class Agent:
         with self.progress.doing(step.name):
             worker = await self._worker(charge=morning.KILLED_CHARGE, operation=step.name)
             await self._kill_when(worker, lambda: bool(self.systems.truth.charges("o-23")))
-            left = await self._of_operation("charge_card", step.name)
+            left = await self.rb.find_operation(step.name)
+            assert left is not None
             self.progress.note(f"worker {worker.pid} killed (SIGKILL); the ledger says: {left.message}")
             second = await self._worker()
             self.progress.note(f"worker {second.pid} processes due actions")
             await _finish(second)
-            outcome = await self._of_operation("charge_card", step.name)
+            outcome = await self.rb.get(left.id)
         self.progress.ended(step.name, outcome, beneath=step.spoiled)
         self.done.append(Done(step, outcome, left.message))
-
-    async def _of_operation(self, contract: str, operation: str) -> Outcome:
-        (found,) = [each for each in await self.rb.list(contract=contract) if each.operation == operation]
-        return found
 
     async def through_an_outage(self, step: Step) -> None:
         """The system of record fails after the action. Unknown stays unknown until a reading succeeds."""

@@ -14,7 +14,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,15 +30,12 @@ from readback.demo.systems.launch import Systems
 from readback.demo.tally import reckon_all
 from readback.demo.trips import Booked, book_trips
 from readback.demo.worker import ACTIONS
-from readback.errors import SettingsError
 
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"
 BESIDE = ("-wal", "-shm", ".operator.jsonl")
 """Suffixes of files beside a ledger: while open, and for incidents without a subscriber."""
 BUDGET = {"refund_cents": 5_000}
-EXTRA = ("aiosmtpd", "pymap")
-"""Packages of the mail server. The mail server is a process of its own."""
 
 
 def run_demo(as_json: bool = False, folder: Path | None = None, verbose: bool = False) -> int:
@@ -49,11 +45,7 @@ def run_demo(as_json: bool = False, folder: Path | None = None, verbose: bool = 
         as_json: Print one JSON object instead of text.
         folder: Folder of the ledger.
         verbose: Print every step, trip and attempt, and all tables.
-
-    Raises:
-        SettingsError: A package of the demo's mail server is missing.
     """
-    require_extra()
     ledger = fresh_ledger(folder or Path(FOLDER))
     progress = Progress(verbose)
     progress.chapter("Starting an order service, a mail server, five travel providers and a work folder")
@@ -112,17 +104,6 @@ def terminated_as_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def require_extra() -> None:
-    """Raise SettingsError before the start if a package of the mail server is missing."""
-    missing = [name for name in EXTRA if find_spec(name) is None]
-    if missing:
-        raise SettingsError(
-            f"The demo's mail server needs {missing[0]}, which is not installed.",
-            remedy="Install it with `pip install 'readback-ai[demo]'`, or run `make demo` in a checkout.",
-            code="settings.extra",
-        )
 
 
 def fresh_ledger(folder: Path) -> str:

@@ -6,6 +6,7 @@ Runs after all systems are idle. All counts come from truth and reports; the cod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -169,21 +170,11 @@ class Row:
 def reckon(done: Sequence[Done], truth: Truth, heard: Sequence[Heard]) -> list[Row]:
     """One row for each step, in the order of the morning."""
     rows = []
-    for step, outcome, first in ((each.step, each.outcome, each.first) for each in done):
-        answers = [each for each in heard if outcome is not None and each.stamp == outcome.stamp]
-        rows.append(
-            Row(
-                step.name,
-                said(answers, called=outcome is not None and outcome.attempts > 0),
-                step.truth(truth),
-                naive.tell(step.name, answers) if step.propose else naive.repeat(step.name),
-                Told(claim_of(outcome), outcome.message if outcome is not None else NOT_ON_RECORD),
-                outcome,
-                step.pattern,
-                step.spoiled,
-                first,
-            )
-        )
+    for each in done:
+        step, answers = each.step, _heard_of(each.outcome, heard)
+        naively = naive.tell(step.name, answers) if step.propose else naive.repeat(step.name)
+        row = _row(step.name, each.outcome, answers, step.truth(truth), naively)
+        rows.append(replace(row, pattern=step.pattern, spoiled=step.spoiled, first_said=each.first))
     return rows
 
 
@@ -191,12 +182,21 @@ def reckon_attempts(sent: Sent, heard: Sequence[Heard]) -> list[Row]:
     """One row for each attempt of the delegate, in order, with the truth at the time of the answer."""
     rows = []
     for number, outcome in enumerate(sent.delegated.outcomes):
-        answers = [each for each in heard if each.stamp == outcome.stamp]
+        answers = _heard_of(outcome, heard)
         prompt, fact = sent.answered.get(number, NO_ANSWER)
-        ours = Told(claim_of(outcome), outcome.message)
-        answer = said(answers, called=outcome.attempts > 0)
-        rows.append(Row(str(number + 1), answer, fact, naive.tell(OPERATION, answers), ours, outcome, spoiled=prompt))
+        row = _row(str(number + 1), outcome, answers, fact, naive.tell(OPERATION, answers))
+        rows.append(replace(row, spoiled=prompt))
     return rows
+
+
+def _heard_of(outcome: Outcome | None, heard: Sequence[Heard]) -> list[Heard]:
+    return [each for each in heard if outcome is not None and each.stamp == outcome.stamp]
+
+
+def _row(name: str, outcome: Outcome | None, answers: Sequence[Heard], fact: Fact, naively: Told) -> Row:
+    called = outcome is not None and outcome.attempts > 0
+    ours = Told(claim_of(outcome), NOT_ON_RECORD if outcome is None else outcome.message)
+    return Row(name, said(answers, called=called), fact, naively, ours, outcome)
 
 
 def count(rows: Sequence[Row], truth: Truth, heard: Sequence[Heard], *, ledger_ok: bool) -> Totals:

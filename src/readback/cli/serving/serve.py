@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -20,6 +19,7 @@ import click
 
 from readback.bootstrap import MEMORY_URL
 from readback.cli import options
+from readback.cli.demo_and_bench import run_demo
 from readback.cli.gc_tuning import SERVING, undisturbed
 from readback.cli.optional_deps import of_extra
 from readback.cli.sessions import load_contracts, settings_of
@@ -133,7 +133,7 @@ def demo_ledger() -> str:
     ledger = Path(DEMO_FOLDER).absolute() / "ledger.db"
     if not ledger.is_file():
         with redirect_stdout(sys.stderr):
-            import_module("readback.demo.main").run_demo(False, ledger.parent)
+            run_demo(False, ledger.parent)
     return f"sqlite:///{quote(str(ledger))}"
 
 

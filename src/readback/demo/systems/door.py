@@ -19,7 +19,7 @@ import socketserver
 import sys
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -141,7 +141,7 @@ class Door(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
 
 
-class Server(ThreadingHTTPServer):
+class Server(socketserver.ThreadingTCPServer):
     """A loopback server on a free port. Open connections never keep the process alive.
 
     `open` counts the connections. A dead client's request counts until processed.
@@ -155,11 +155,6 @@ class Server(ThreadingHTTPServer):
         self.open = 0
         self._count = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def server_bind(self) -> None:
-        # Not HTTPServer's, which looks up this machine's name and can take seconds over it.
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = LOOPBACK, int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._count:
@@ -192,7 +187,7 @@ def main() -> None:
     acting, reading = Server(Door), Server(Door)
     live(
         book, recover=service.recover, busy=lambda: acting.open + service.still_to_land, on_end=store.close,
-        port=acting.server_port, read_port=reading.server_port,
+        port=acting.server_address[1], read_port=reading.server_address[1],
     )  # fmt: skip
 
 

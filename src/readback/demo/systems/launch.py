@@ -46,8 +46,9 @@ class _Running:
     def ask(self, **order: object) -> dict[str, Any]:
         """Send an order, and return the answer."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(order).encode() + b"\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # a process that has ended gives no answer
+            self.process.stdin.write(json.dumps(order).encode() + b"\n")
+            self.process.stdin.flush()
         answer = self.heard()
         if "error" in answer:
             raise SystemsError(f"{self.name} refused {order}: {answer['error']}")
@@ -64,7 +65,7 @@ class _Running:
             piece = os.read(stdout.fileno(), 4096) if readable else b""
             if not piece:
                 tail = self.log.read_text(errors="replace")[-2_000:]
-                raise SystemsError(f"{self.name} did not start: {tail.strip() or 'no word from it'}")
+                raise SystemsError(f"{self.name} did not start, or has ended: {tail.strip() or 'no word from it'}")
             line += piece
         answer: dict[str, Any] = json.loads(line)
         return answer
