@@ -51,14 +51,14 @@ class Several:
 
 
 @contextmanager
-def several(folder: Path, *options: str) -> Iterator[Several]:
-    """`readback serve --processes`, until the end of the block."""
+def several(folder: Path, ledger: str = "") -> Iterator[Several]:
+    """`readback serve --processes`, until the end of the block. `ledger`: the URL, else a file in the folder."""
     tokens = TokenFile(folder / "tokens.json")
     token, _ = tokens.create(tenant="acme", principal="agent:a", rights=EVERY_RIGHT, now_us=NOW_US)
     command = [
         sys.executable, "-m", "readback", "serve", "--port", "0", "--json", "--processes", str(COUNT),
-        "--contracts", "tests.server.process_contracts", "--url", f"sqlite:///{folder / 'ledger.db'}",
-        "--tokens", str(folder / "tokens.json"), *options,
+        "--contracts", "tests.server.process_contracts", "--tokens", str(folder / "tokens.json"),
+        "--url", ledger or f"sqlite:///{folder / 'ledger.db'}",
     ]  # fmt: skip
     environment = {**os.environ, "PROCESSES_PLACE": str(folder), "TMPDIR": str(folder), "PYTHONPATH": str(Path.cwd())}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as first:
@@ -107,8 +107,14 @@ def test_connections_are_shared_out_in_turn(tmp_path: Path) -> None:
         assert server.first.pid not in found
 
 
-def test_a_dead_process_is_replaced_and_no_effect_is_doubled(tmp_path: Path) -> None:
-    with several(tmp_path) as server, server.client() as client:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty ledger; "" for a file."""
+    return str(request.getfixturevalue("ledger_url")) if request.param == "postgresql" else ""
+
+
+def test_a_dead_process_is_replaced_and_no_effect_is_doubled(tmp_path: Path, ledger: str) -> None:
+    with several(tmp_path, ledger) as server, server.client() as client:
         victim = process_of(run(client, "before"))
         with ThreadPoolExecutor(1) as pool:
             pending = pool.submit(run, client, "slow-1")
