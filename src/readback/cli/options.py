@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -22,6 +23,18 @@ def ledger(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def settings(command: F) -> F:
+    """Ledger, tenant and principal. The command gets them as its parameter `settings`."""
+
+    @wraps(command)
+    def with_settings(*given: Any, url: str | None, tenant: str | None, principal: str | None, **named: Any) -> Any:
+        from readback.cli.sessions import settings_of  # a hook starts for each call of a tool, and needs no ledger yet
+
+        return command(*given, settings=settings_of(url, tenant, principal), **named)
+
+    return ledger(cast("F", with_settings))
 
 
 def request(command: F) -> F:

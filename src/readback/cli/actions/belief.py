@@ -7,9 +7,10 @@ from typing import Final
 import click
 
 from readback.cli import options
-from readback.cli.sessions import reading, settings_of
+from readback.cli.sessions import reading
 from readback.cli.terminal import note, print_json, safe
 from readback.client.session import Session
+from readback.config import Settings
 from readback.domain.belief.text import MODEL_BYTES_DEFAULT, MODEL_BYTES_MIN
 from readback.errors import NotFoundError
 from readback.ports.storage.store import ActionFilter
@@ -31,15 +32,13 @@ BYTES_MAX: Final = 1_048_576
     show_default=True,
     help="With --model: maximum size in bytes; the oldest settled results are dropped first.",
 )
-@options.ledger
+@options.settings
 @options.as_json
 def belief(
     run_id: str | None,
     model: bool,
     max_bytes: int,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Print the verified facts of a run, the open questions, and the permitted next steps.
@@ -48,7 +47,6 @@ def belief(
     """
     from readback.client.client import Readback
 
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         named = run_id or _newest(session)
         if run_id is not None and not session.store.page(ActionFilter(session.scope.tenant, run=named, limit=1)):

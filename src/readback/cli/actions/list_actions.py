@@ -9,7 +9,7 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.sessions import reading, settings_of
+from readback.cli.sessions import reading
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
 from readback.client.session import Session
 from readback.config import Settings, shown
@@ -41,7 +41,7 @@ TENANTS_LOOKED_AT_MAX: Final = 20
     "--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="Maximum number of rows."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show the stored state beside its label.")
-@options.ledger
+@options.settings
 @options.as_json
 def list_actions(
     state: str | None,
@@ -49,13 +49,10 @@ def list_actions(
     run_id: str,
     limit: int,
     verbose: bool,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """List the newest actions of the tenant, newest first."""
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         page = [_with_steps(session, each) for each in session.page(state or "", contract, run_id, "", limit)]
         if as_json:

@@ -8,8 +8,9 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.sessions import again_with, reading, settings_of
+from readback.cli.sessions import again_with, reading
 from readback.cli.terminal import OPEN, console, mark, moment, print_json, safe
+from readback.config import Settings
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.saga.outcome import SagaOutcome, StepOutcome
 from readback.views.outcome_text import headline, mark_of, plain
@@ -35,9 +36,9 @@ def draw_any(outcome: Outcome, picture: dict[str, Json], *, whole: bool) -> None
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show everything: states side by side, readings, lifecycle, record."
 )
-@options.ledger
+@options.settings
 @options.as_json
-def show(action: str, verbose: bool, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def show(action: str, verbose: bool, settings: Settings, as_json: bool) -> int:
     """Show the result of one action, the readings, and the next steps on one screen. -v shows everything.
 
     ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action. A saga is shown as a
@@ -45,7 +46,6 @@ def show(action: str, verbose: bool, url: str | None, tenant: str | None, princi
     """
     from readback.views.action import outcome_and_picture
 
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         outcome, picture = outcome_and_picture(session, action)
         if as_json:
@@ -57,9 +57,9 @@ def show(action: str, verbose: bool, url: str | None, tenant: str | None, princi
 
 @click.command("explain")
 @click.argument("action", metavar="ID")
-@options.ledger
+@options.settings
 @options.as_json
-def explain(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def explain(action: str, settings: Settings, as_json: bool) -> int:
     """Explain the outcome of an action and print the exact next commands.
 
     ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action.
@@ -67,7 +67,6 @@ def explain(action: str, url: str | None, tenant: str | None, principal: str | N
     from readback.views.action import outcome_and_picture
     from readback.views.explain import explained_any
 
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         outcome, picture = outcome_and_picture(session, action)
     told = explained_any(outcome, picture, again_with(settings), again_with(settings, contracts=True))

@@ -13,9 +13,10 @@ from readback.canon import Json, ReadbackError
 from readback.cli import options
 from readback.cli.actions.arguments import read_object
 from readback.cli.actions.run import sigterm_interrupts
-from readback.cli.sessions import settings_of, working
+from readback.cli.sessions import working
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
 from readback.client.client import Readback
+from readback.config import Settings
 from readback.contracts.documents.own_files import keep
 from readback.delegations.api import Delegation, delegation
 from readback.delegations.command import OUTPUTS, TIMEOUT_DEFAULT_S, CommandDelegate
@@ -59,7 +60,7 @@ _SIGNS: Final = {VerifyOutcome.PASSED: OK, VerifyOutcome.FAILED: BAD}
 @click.option("--env", metavar="NAME", multiple=True, help="Environment variable for the command; may be repeated.")
 @click.option("--name", default="delegate", show_default=True, metavar="NAME", help="Kind of delegate, for records.")
 @click.option("--operation", metavar="ID", help="Name of the intent; the same name is answered from the record.")
-@options.ledger
+@options.settings
 @options.as_json
 @click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
 def delegate(
@@ -79,9 +80,7 @@ def delegate(
     env: tuple[str, ...],
     name: str,
     operation: str | None,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
     command: tuple[str, ...],
 ) -> int:
@@ -109,7 +108,6 @@ def delegate(
         within=within,
         execute={"timeout": f"{timeout_s + 30:.0f}s"},
     )(called)
-    settings = settings_of(url, tenant, principal)
     try:
         sent.check()
         with working(settings, None) as session, sigterm_interrupts():

@@ -13,6 +13,7 @@ from readback.cli import options
 from readback.cli.contracts.servers import COMMAND, WithServer, header_option
 from readback.cli.sessions import reading, settings_of
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
+from readback.config import Settings
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
 from readback.errors import UsageError
 
@@ -114,15 +115,13 @@ def _confirm(out: Path, reads: list[str], *, yes: bool) -> None:
     show_default=True,
     help="Maximum number of calls, the newest.",
 )
-@options.ledger
+@options.settings
 @options.as_json
 def report(
     form: str,
     out: Path | None,
     limit: int,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Count, by tool: calls, claimed successes, seen changes, unchanged states, and calls that could not be judged.
@@ -132,7 +131,7 @@ def report(
     """
     from readback.shadow.report import shadow_report
 
-    with reading(settings_of(url, tenant, principal)) as session:
+    with reading(settings) as session:
         found = shadow_report(session, calls_max=limit)
     form = "json" if as_json else form
     if form == "text" and out is None:

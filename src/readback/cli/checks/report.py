@@ -9,8 +9,9 @@ from typing import Final
 import click
 
 from readback.cli import options
-from readback.cli.sessions import reading, settings_of
+from readback.cli.sessions import reading
 from readback.cli.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.config import Settings
 from readback.domain.grounding.report import REPORT_MAX_BYTES, ReportCheck, ReportFault
 from readback.errors import OversizeError, UsageError
 
@@ -38,15 +39,13 @@ def report() -> None:
     is_flag=True,
     help="Require a citation for everything outside `## Open`, not only for declared results.",
 )
-@options.ledger
+@options.settings
 @options.as_json
 def check(
     file: str,
     run_id: str | None,
     every: bool,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Check a report (a file, or - for stdin). Each citation must resolve to a standing claim and to evidence, and
@@ -58,7 +57,7 @@ def check(
     from readback.client.client import Readback
 
     text = _text(file)
-    with reading(settings_of(url, tenant, principal)) as session:
+    with reading(settings) as session:
         found = Readback(session).check_report(text, run_id, every=every)
     if as_json:
         print_json(found.as_json())
@@ -70,16 +69,16 @@ def check(
 @report.command("guard", short_help="Print the report, or an honest text instead.")
 @_FILE
 @click.option("--run", "run_id", metavar="ID", required=True, help="The run of the report.")
-@options.ledger
+@options.settings
 @options.as_json
-def guard(file: str, run_id: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def guard(file: str, run_id: str, settings: Settings, as_json: bool) -> int:
     """Print the report (a file, or - for stdin) if all text outside `## Open` cites and every citation resolves.
     Otherwise print the known facts of the run in the reporting vocabulary, with exit code 1.
     """
     from readback.client.client import Readback
 
     text = _text(file)
-    with reading(settings_of(url, tenant, principal)) as session:
+    with reading(settings) as session:
         told = Readback(session).guard_report(text, run_id)
     if as_json:
         print_json({"passed": told == text, "text": told})
@@ -94,15 +93,15 @@ def guard(file: str, run_id: str, url: str | None, tenant: str | None, principal
 @report.command("cite", short_help="Print a citation of an action's verification.")
 @click.argument("action", metavar="ID")
 @click.argument("place", required=False, default="")
-@options.ledger
+@options.settings
 @options.as_json
-def cite(action: str, place: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def cite(action: str, place: str, settings: Settings, as_json: bool) -> int:
     """Print a citation of an action: of a field of the authoritative state (a JSON pointer such as /status), of a span
     of bytes (0-120), or of the whole. An action that is unverified or no longer verified cannot be cited.
     """
     from readback.client.client import Readback
 
-    with reading(settings_of(url, tenant, principal)) as session:
+    with reading(settings) as session:
         cited = Readback(session).get(action).cite(place)
     if as_json:
         print_json({"citation": cited})
@@ -115,8 +114,8 @@ def cite(action: str, place: str, url: str | None, tenant: str | None, principal
 @click.argument("action", metavar="[ID]", required=False, default="")
 @click.option("--run", "run_id", metavar="ID", default="", help="The actions of this run, in place of one action.")
 @click.option("-o", "--out", metavar="FILE", required=True, help="The file to write; - for stdout.")
-@options.ledger
-def html(action: str, run_id: str, out: str, url: str | None, tenant: str | None, principal: str | None) -> int:
+@options.settings
+def html(action: str, run_id: str, out: str, settings: Settings) -> int:
     """Write one HTML file about an action, a saga or a run. The file holds no script and needs no network.
 
     The file names the signed head that covers the entries, and holds a proof of each action's last entry. ID is as in
@@ -129,7 +128,7 @@ def html(action: str, run_id: str, out: str, url: str | None, tenant: str | None
     with of_extra("server", "A report in HTML"):
         from readback.server.console import report as pages
 
-    with reading(settings_of(url, tenant, principal)) as session:
+    with reading(settings) as session:
         made = pages.report_of_action(session, action) if action else pages.report_of_run(session, run_id)
     if out == "-":
         sys.stdout.write(made)

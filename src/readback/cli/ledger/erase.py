@@ -10,9 +10,10 @@ from readback import bootstrap
 from readback.cli import options
 from readback.cli.progress import counted
 from readback.cli.prompt import signing
-from readback.cli.sessions import settings_of, working
+from readback.cli.sessions import working
 from readback.cli.terminal import note, print_json, safe
 from readback.client.operations import erasing
+from readback.config import Settings
 from readback.contracts.options import microseconds
 from readback.domain.action.erasure import ErasureResult
 from readback.errors import ContractFieldError, UsageError
@@ -33,7 +34,7 @@ US = 1_000_000
     "--who", metavar="NAME", help="The person who orders the erasure (default: human: and the name of this account)."
 )
 @click.option("--dry-run", is_flag=True, help="List what would be erased; change nothing.")
-@options.ledger
+@options.settings
 @options.as_json
 def erase(
     ids: tuple[str, ...],
@@ -43,9 +44,7 @@ def erase(
     reason: str,
     who: str | None,
     dry_run: bool,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Erase requests, answers and readings of settled actions of the tenant. The bytes are removed from the files.
@@ -61,7 +60,6 @@ def erase(
     action is in progress, and nothing was erased; 3: something was skipped, or a reader kept old pages: run the command
     again.
     """
-    settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session, counted("erasing", enabled=not as_json) as step:
         result = erasing.erase(
             session,

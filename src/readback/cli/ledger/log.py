@@ -23,6 +23,7 @@ from readback.cli.progress import counted
 from readback.cli.prompt import signing
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import moment, note, print_json, safe, value
+from readback.config import Settings
 from readback.domain.events import ParsedEnvelope, open_envelope
 from readback.drivers.ledger_time import in_ledger_time
 from readback.errors import NotFoundError, UsageError
@@ -118,7 +119,7 @@ def _seen(kept: Anchor | None, authority: Authority) -> SignedCheckpoint | None:
 @click.option(
     "--version", metavar="N", type=click.IntRange(min=1), help="Number of the entry (default: the last entry)."
 )
-@options.ledger
+@options.settings
 @KEY_FILE
 @OUT
 @click.option(
@@ -129,9 +130,7 @@ def _seen(kept: Anchor | None, authority: Authority) -> SignedCheckpoint | None:
 def prove(
     action_id: str,
     version: int | None,
-    principal: str | None,
-    tenant: str | None,
-    url: str | None,
+    settings: Settings,
     key_file: str | None,
     out: str | None,
     kept: str | None,
@@ -147,7 +146,6 @@ def prove(
     """
     if kept is not None and folder is not None:
         raise UsageError("An export contains its own checkpoint.", remedy="Pass --checkpoint or --tiles, not both.")
-    settings = settings_of(url, tenant, principal)
     store = bootstrap.store(settings.url, read_only=True)
     try:
         entry = _entry(store, action_id, settings.tenant, version)

@@ -26,6 +26,7 @@ from readback.cli.ledger.log import OUT, URL
 from readback.cli.progress import counted
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
+from readback.config import Settings
 from readback.domain.records.pointer import EvidencePointer, parse_pointer
 from readback.errors import ErasedEvidenceError, NotFoundError, StoreCorruptError, UsageError
 from readback.log.tree import leaf_hash
@@ -180,11 +181,9 @@ def moment_us(option: str, text: str | None) -> int | None:
 @click.command("evidence", short_help="Print the evidence behind a pointer.")
 @click.argument("pointer", metavar="POINTER")
 @click.option("--action", "action_id", metavar="ID", help="The action of the evidence (default: search all actions).")
-@options.ledger
+@options.settings
 @OUT
-def evidence(
-    pointer: str, action_id: str | None, principal: str | None, tenant: str | None, url: str | None, out: str | None
-) -> int:
+def evidence(pointer: str, action_id: str | None, settings: Settings, out: str | None) -> int:
     """Print the evidence of POINTER after recomputing the hash: the stored bytes, unchanged.
 
     \b
@@ -193,7 +192,6 @@ def evidence(
 
     Exit code 0: printed; 1: erased; 2: not found; 6: the bytes do not match the hash.
     """
-    settings = settings_of(url, tenant, principal)
     named = parse_pointer(pointer)
     store = bootstrap.store(settings.url, read_only=True)
     try:

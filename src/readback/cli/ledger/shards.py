@@ -19,8 +19,8 @@ from readback.canon import Json, parse_json
 from readback.cli import options
 from readback.cli.ledger.keys import rotations_at
 from readback.cli.ledger.log import OUT
-from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
+from readback.config import Settings
 from readback.errors import NotFoundError, UsageError
 from readback.log.checkpoint import parse_checkpoint
 from readback.log.note import VerifierKey, parse_key, parse_note
@@ -100,7 +100,7 @@ def take(
 @shards.command("prove", short_help="Print a proof of one action under the common head.")
 @click.argument("folder", metavar="FOLDER")
 @click.argument("action_id", metavar="ID")
-@options.ledger
+@options.settings
 @KEYS
 @FOLLOWED
 @HEADS_KEY
@@ -108,9 +108,7 @@ def take(
 def prove(
     folder: str,
     action_id: str,
-    principal: str | None,
-    tenant: str | None,
-    url: str | None,
+    settings: Settings,
     keys: tuple[str, ...],
     followed: tuple[str, ...],
     heads_key: str,
@@ -122,7 +120,7 @@ def prove(
 
     Exit code 1: no added checkpoint covers the entry; 3: the entry has no sequence number yet.
     """
-    settings, by = settings_of(url, tenant, principal), _authority(parse_key(heads_key))
+    settings, by = settings, _authority(parse_key(heads_key))
     known = evidence.read(bootstrap.tiles(Path(folder)), by)
     with _reading(settings.url) as store:
         entry = _last_entry(store, action_id, settings.tenant)

@@ -16,7 +16,7 @@ import click
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.prompt import Terminal, facts, terminal
-from readback.cli.sessions import again_with, settings_of, working
+from readback.cli.sessions import again_with, working
 from readback.cli.terminal import moment, note, print_json, safe
 from readback.client import approving
 from readback.client.approving import ApproverKey
@@ -42,16 +42,14 @@ TOKEN_REMEDY: Final = "Name the file that `readback keys sign` was written to, o
 @click.option("--key", metavar="FILE", help=f"Your key file ({KEY_FILE_VARIABLE}).")
 @click.option("--bytes", "raw", is_flag=True, help="Write the exact bytes to be signed to stdout, and ask nothing.")
 @click.option("--token", metavar="FILE", help="Record a token signed elsewhere; - for stdin.")
-@options.ledger
+@options.settings
 @options.as_json
 def approve(
     action: str,
     key: str | None,
     raw: bool,
     token: str | None,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Approve the action ID awaiting approval, after an inspection of the exact request.
@@ -61,7 +59,6 @@ def approve(
     """
     if raw and token is not None:  # it would be approved where only its bytes were asked for
         raise UsageError("--bytes records nothing, and --token does.", remedy="Pass one of them.")
-    settings = settings_of(url, tenant, principal)
     return _decide(settings, action, Decision.APPROVE, key, token, raw=raw, as_json=as_json)
 
 
@@ -69,19 +66,16 @@ def approve(
 @click.argument("action", metavar="ID")
 @click.option("--key", metavar="FILE", help=f"Your key file ({KEY_FILE_VARIABLE}).")
 @click.option("--token", metavar="FILE", help="Record a token signed elsewhere; - for stdin.")
-@options.ledger
+@options.settings
 @options.as_json
 def deny(
     action: str,
     key: str | None,
     token: str | None,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Deny the action ID awaiting approval. The action ends unexecuted. A denial is signed like an approval."""
-    settings = settings_of(url, tenant, principal)
     return _decide(settings, action, Decision.DENY, key, token, raw=False, as_json=as_json)
 
 

@@ -13,6 +13,7 @@ from readback.cli.sessions import again_with, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import claiming
 from readback.client.session import Session
+from readback.config import Settings
 from readback.domain.action.claim import Claim, ClaimStatus, claim_bytes
 from readback.domain.outcome.claim_words import describe_claim
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
@@ -48,13 +49,10 @@ def claims() -> None:
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=LISTED, show_default=True, help="Maximum number of actions."
 )
-@options.ledger
+@options.settings
 @options.as_json
-def list_claims(
-    action: str, limit: int, url: str | None, tenant: str | None, principal: str | None, as_json: bool
-) -> int:
+def list_claims(action: str, limit: int, settings: Settings, as_json: bool) -> int:
     """List contested, retracted and reinstated claims, newest actions first, or the claims of one action."""
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = claiming.claims(session, action, limit=limit)
     if as_json:
@@ -69,13 +67,12 @@ def list_claims(
 
 @claims.command("check", short_help="Check whether a claim stands.")
 @click.argument("claim", metavar="ID")
-@options.ledger
+@options.settings
 @options.as_json
-def check(claim: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def check(claim: str, settings: Settings, as_json: bool) -> int:
     """Check whether a claim stands. Exit code 0: the claim stands; 1: contested or retracted; 3: nothing is claimed so
     far.
     """
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = claiming.claim(session, claim)
         fallen = _fallen(session, found)

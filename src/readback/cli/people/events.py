@@ -10,7 +10,7 @@ import click
 from readback.bootstrap import Settings
 from readback.canon import Json, envelope_bytes
 from readback.cli import options
-from readback.cli.sessions import again_with, reading, settings_of, working
+from readback.cli.sessions import again_with, reading, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import delivery_admin
 from readback.client.operations.delivery_admin import DeadLetterMessage, Position
@@ -35,11 +35,11 @@ def events() -> None:
 
 
 @events.command("list", short_help="List subscribers and their positions.")
-@options.ledger
+@options.settings
 @options.as_json
-def list_subscribers(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def list_subscribers(settings: Settings, as_json: bool) -> int:
     """List every subscriber with position, refused messages and number of dead letters."""
-    settings, unread = settings_of(url, tenant, principal), set[int]()
+    settings, unread = settings, set[int]()
     with reading(settings) as session:
         found = delivery_admin.positions(session, settings, unread)
     if as_json:
@@ -56,11 +56,11 @@ def list_subscribers(url: str | None, tenant: str | None, principal: str | None,
 
 @events.command("dead", short_help="List undelivered messages.")
 @click.option("--subscriber", metavar="NAME", default="", help="Only this subscriber's messages.")
-@options.ledger
+@options.settings
 @options.as_json
-def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def list_dead(subscriber: str, settings: Settings, as_json: bool) -> int:
     """List the tenant's dead letters in the order of the log. The fallback received each of them."""
-    settings, unread = settings_of(url, tenant, principal), set[int]()
+    settings, unread = settings, set[int]()
     with reading(settings) as session:
         found = delivery_admin.dead_letters(session, unread, subscriber)
     if as_json:
@@ -78,15 +78,13 @@ def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: s
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every dead letter of the tenant.")
 @click.option("--subscriber", metavar="NAME", default="", help="Only this subscriber's messages.")
-@options.ledger
+@options.settings
 @options.as_json
 def resend(
     ids: tuple[str, ...],
     everything: bool,
     subscriber: str,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Deliver dead letters again, by message id. A delivered message leaves the list.
@@ -95,7 +93,7 @@ def resend(
     """
     if bool(ids) == everything:
         raise UsageError("No dead letters are named.", remedy="Name their message ids, or pass --all.")
-    settings, unread = settings_of(url, tenant, principal), set[int]()
+    settings, unread = settings, set[int]()
     with working(settings, None, new=False) as session:
         found = delivery_admin.dead_letters(session, unread, subscriber)
         odd = set(ids) - {one.message.id for one in found}
@@ -117,22 +115,19 @@ def resend(
 @click.option("--from-start", is_flag=True, help="Start at the first entry; every message is sent again.")
 @click.option("--now", "from_now", is_flag=True, help="Start after the last entry; earlier messages are skipped.")
 @click.option("--after", "after", type=click.IntRange(0), metavar="SEQ", help="Start after this entry.")
-@options.ledger
+@options.settings
 @options.as_json
 def begin(
     name: str,
     from_start: bool,
     from_now: bool,
     after: int | None,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Set the position of a subscriber. Repeated messages keep their ids."""
     if [from_start, from_now, after is not None].count(True) != 1:
         raise UsageError("No position is given.", remedy="Pass one of --from-start, --now and --after SEQ.")
-    settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session:
         place = 0 if from_start else session.store.last_seq() if from_now else after
         moved = delivery_admin.begin(session, name, place or 0)
@@ -152,7 +147,7 @@ def begin(
 @click.option("--event", "names", metavar="NAME", multiple=True, help="Only messages of this name; may be repeated.")
 @click.option("--underscore", is_flag=True, help="Write names with underscores instead of dots.")
 @click.option("--follow", is_flag=True, help="Follow new messages until interrupted.")
-@options.ledger
+@options.settings
 @options.as_json
 def tail(
     after: int | None,
@@ -161,9 +156,7 @@ def tail(
     names: tuple[str, ...],
     underscore: bool,
     follow: bool,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Show the tenant's messages as delivered to subscribers. With --json: one CloudEvents envelope a line."""
@@ -173,7 +166,7 @@ def tail(
     if from_start and after is not None:
         raise UsageError("Both --from-start and --after are given.", remedy="Pass one of the two.")
     wanted = frozenset(_NAMES[each] for each in names) or frozenset(EventName)
-    settings, unread = settings_of(url, tenant, principal), set[int]()
+    settings, unread = settings, set[int]()
     naming = Naming.UNDERSCORE if underscore else Naming.DOTTED
     with reading(settings) as session:
         whole = from_start or after is not None

@@ -7,9 +7,10 @@ import click
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.prompt import operator, signed, signing
-from readback.cli.sessions import again_with, reading, settings_of, working
+from readback.cli.sessions import again_with, reading, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import reviewing as reviews
+from readback.config import Settings
 from readback.domain.people.review import lift_bytes
 from readback.drivers.driver_sync import SyncDriver
 from readback.engine.people import review as reviewing
@@ -27,11 +28,10 @@ def freezes() -> None:
 
 
 @freezes.command("list", short_help="List frozen targets.")
-@options.ledger
+@options.settings
 @options.as_json
-def list_freezes(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def list_freezes(settings: Settings, as_json: bool) -> int:
     """List the frozen targets of the tenant, oldest first."""
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = reviews.freezes(session)
     if as_json:
@@ -48,23 +48,20 @@ def list_freezes(url: str | None, tenant: str | None, principal: str | None, as_
 @click.argument("subject")
 @click.option("--reason", required=True, metavar="TEXT", help="The reason, for the record.")
 @operator
-@options.ledger
+@options.settings
 @options.as_json
 def lift(
     subject: str,
     reason: str,
     who: str | None,
     key: str | None,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Lift the freezes of a subject, such as resource:order/o-17. Every action behind a freeze records the decision.
 
     Only an approver may lift the freeze of a critical mutation, signing with --key.
     """
-    settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session:
         name = signing(who)
         frozen = reviews.freezers(session, subject)

@@ -8,9 +8,10 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.sessions import again_with, reading, settings_of
+from readback.cli.sessions import again_with, reading
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import reviewing as reviews
+from readback.config import Settings
 from readback.ports.storage.store import Incident
 
 SECONDS: Final = len("2026-01-01 00:00:00")
@@ -28,11 +29,10 @@ def incidents() -> None:
 
 @incidents.command("list", short_help="List open incidents.")
 @click.option("--all", "everything", is_flag=True, help="Include closed incidents.")
-@options.ledger
+@options.settings
 @options.as_json
-def list_incidents(everything: bool, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def list_incidents(everything: bool, settings: Settings, as_json: bool) -> int:
     """List the tenant's incidents, newest first."""
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = reviews.incidents(session, open_only=not everything)
     if as_json:
@@ -47,11 +47,10 @@ def list_incidents(everything: bool, url: str | None, tenant: str | None, princi
 
 @incidents.command("show", short_help="Show one incident.")
 @click.argument("incident", metavar="ID")
-@options.ledger
+@options.settings
 @options.as_json
-def show(incident: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def show(incident: str, settings: Settings, as_json: bool) -> int:
     """Show one incident, and the command for the action's review."""
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = reviews.incident(session, incident)
     if as_json:

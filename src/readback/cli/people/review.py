@@ -15,6 +15,7 @@ from readback.cli.prompt import operator, signed, signing
 from readback.cli.sessions import again_with, load_contracts, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import reviewing as reviews
+from readback.config import Settings
 from readback.domain.people.review import Decision, resolution_bytes
 from readback.domain.state import State
 from readback.drivers.driver_sync import SyncDriver
@@ -41,11 +42,10 @@ def review() -> None:
 @click.option(
     "--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="Maximum number of rows."
 )
-@options.ledger
+@options.settings
 @options.as_json
-def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def list_reviews(limit: int, settings: Settings, as_json: bool) -> int:
     """List the tenant's actions awaiting review, newest first."""
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         page = reviews.queue(session, limit)
     if as_json:
@@ -62,14 +62,13 @@ def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str
 
 @review.command("show", short_help="Show one action awaiting review.")
 @click.argument("action", metavar="ID")
-@options.ledger
+@options.settings
 @options.as_json
-def show(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def show(action: str, settings: Settings, as_json: bool) -> int:
     """Show intent, request, answer and readings of an action, the differences, and the effect of each decision.
 
     All facts come from the ledger. A long value is cut and replaced by length and digest.
     """
-    settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         packet = reviews.review_packet(session, action)
     if as_json:

@@ -15,9 +15,10 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.sessions import reading, settings_of, working
+from readback.cli.sessions import reading, working
 from readback.cli.terminal import console, note, print_json, safe, span
 from readback.client.session import Session
+from readback.config import Settings
 from readback.errors import TelemetryError, UsageError
 from readback.telemetry.projector import Projector
 from readback.telemetry.projector_follow import Followed, SpanFollower
@@ -51,7 +52,7 @@ def telemetry() -> None:
 @click.option("--follow", is_flag=True, help="Export until stopped, instead of once. Needs --otlp.")
 @click.option("--from-start", is_flag=True, help="Begin a new export at the first entry, not at the end of the log.")
 @click.option("--payloads", is_flag=True, help="Include arguments and results, as redacted by the contract.")
-@options.ledger
+@options.settings
 @options.as_json
 def spans(
     action: str | None,
@@ -59,9 +60,7 @@ def spans(
     follow: bool,
     from_start: bool,
     payloads: bool,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
+    settings: Settings,
     as_json: bool,
 ) -> int:
     """Show the spans of one action, or export the spans of every action since the last export.
@@ -71,7 +70,6 @@ def spans(
     """
     if (action is None) == (otlp is None) or (follow and otlp is None):
         raise UsageError("Name one action, or export with --otlp.", remedy="Example: readback telemetry spans last.")
-    settings = settings_of(url, tenant, principal)
     if action is not None:
         from readback.views.action import abbreviated
 
