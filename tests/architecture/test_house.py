@@ -38,7 +38,7 @@ ADAPTER_CODE_LINES = {
 }
 
 # Files, and lines of code, of the rooms that serve no action. A number may only shrink.
-SIDE_ROOMS = {"demo": (24, 3018), "bench": (9, 839)}
+SIDE_ROOMS = {"demo": (24, 3014), "bench": (9, 839)}
 
 NO_CODE = {
     tokenize.COMMENT,

@@ -35,7 +35,7 @@ RUNS_A_ROUND = 2
 """`make crash` makes fifty rounds: a hundred runs."""
 RUNS_OF_EACH_END = 20
 """From so many runs on, some have to be booked and some taken back."""
-KILLED = [case for case in CASES if all(each.fault != "late" for each in case.spoiled)]
+KILLED = [case for case in CASES if all(each.name != "late" for each in case.spoiled)]
 """The workers' clock is virtual and the providers' is not, so that nothing may land late by theirs."""
 BOOKED, GIVEN_UP = {State.RECONCILED_SUCCESS}, {State.COMPENSATED, State.FAILED}
 
@@ -76,7 +76,7 @@ class Story:
         self.folder.mkdir()
         shutil.copy(self.agency.stories / "ledger.db", self.folder / "ledger.db")
         for each in self.case.spoiled:
-            each.order(self.agency.systems, self.trip)
+            each.order(self.agency.systems, trip=self.trip)
 
     @property
     def folder(self) -> Path:

@@ -147,7 +147,7 @@ def test_a_wrong_amount_is_not_told_as_charged(systems: Systems, rb: Readback) -
 
 def naive_end(systems: Systems, case: Case) -> tuple[Claim, str]:
     for each in case.spoiled:
-        each.order(systems, f"n-{case.trip}")
+        each.order(systems, trip=f"n-{case.trip}")
     with naive_client(systems.trip_url) as client:
         told = NaiveAgent(client).book(f"n-{case.trip}", WANTED)
     return told.claim, systems.trip_truth(f"n-{case.trip}").as_text()

@@ -124,7 +124,7 @@ class Agent:
 
     def _spoil(self, step: Step) -> None:
         for fault in step.faults:
-            self.systems.fault(fault.name, system=fault.system, match=dict(fault.match), **fault.params)
+            fault.order(self.systems)
 
     async def _worker(self, **order: object) -> asyncio.subprocess.Process:
         """Start a worker: with `charge` and `operation` for one action, otherwise to process due actions."""

@@ -16,16 +16,22 @@ from readback.canon.frozen import dataclass
 from readback.demo import contracts as desk
 from readback.demo import facts
 from readback.demo.facts import Oracle
+from readback.demo.systems.launch import Systems
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One order to a system: a fault for the next matching request."""
+    """One order to a system: a fault for the next `times` matching requests (-1: unlimited)."""
 
     name: str
     match: Mapping[str, str]
     system: str = "orders"
     params: Mapping[str, Any] = field(default_factory=dict)
+    times: int = 1
+
+    def order(self, systems: Systems, **match: str) -> None:
+        """Order the fault, for requests that match these fields, too."""
+        systems.fault(self.name, system=self.system, match={**self.match, **match}, times=self.times, **self.params)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,33 +7,18 @@ believer of replies. `tally` compares both with the providers' own books. No cas
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Final
 
 from readback import AsyncReadback, SagaOutcome
 from readback.canon.frozen import dataclass
 from readback.demo.contracts_trip import SAGA, WANTED, operation, steps
+from readback.demo.morning import Fault
 from readback.demo.naive import NaiveAgent, Told, naive_client
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
 
 NAIVE = "naive-"
 """Prefix of the naive agent's trip names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spoiled:
-    """One order to a provider: a fault for the next requests of this trip."""
-
-    fault: str
-    book: str
-    times: int = 1
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-    def order(self, systems: Systems, trip: str) -> None:
-        match = {"trip": trip, "book": self.book, "op": "make"}
-        systems.fault(self.fault, system="trip", match=match, times=self.times, **self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +29,31 @@ class Case:
     at: str
     where: str
     words: str
-    spoiled: tuple[Spoiled, ...] = ()
+    spoiled: tuple[Fault, ...] = ()
 
 
-_DECLINED: Final = Spoiled("refuse", "payments", times=-1, params={"code": 402})
+def _at(book: str, fault: str, times: int = 1, **params: Any) -> tuple[Fault, ...]:
+    return (Fault(fault, {"book": book, "op": "make"}, "trip", params, times),)
+
+
+_DECLINED: Final = _at("payments", "refuse", times=-1, code=402)
 # fmt: off
 CASES: Final = (
     Case("lisbon", "charge", "", "nothing is spoiled"),
     Case("bergen", "flight", "before the pivot", "no seat is left",
-         (Spoiled("refuse", "flights", params={"code": 409}),)),
+         _at("flights", "refuse", code=409)),
     Case("graz", "hotel", "before the pivot", "200, and no booking was made",
-         (Spoiled("silent_noop", "hotel", params={"answer": "honest"}),)),
+         _at("hotel", "silent_noop", answer="honest")),
     Case("porto", "car", "before the pivot", "200, and a lorry is reserved",
-         (Spoiled("wrong_value", "car", params={"set": {"what": "a lorry"}}),)),
+         _at("car", "wrong_value", set={"what": "a lorry"})),
     Case("turin", "hotel", "before the pivot", "the room is booked and the reply is lost; then the card is declined",
-         (Spoiled("lost_reply", "hotel"), _DECLINED)),
-    Case("malmo", "charge", "at the pivot", "the card is declined", (_DECLINED,)),
-    Case("cork", "charge", "at the pivot", "charged, and the reply is lost", (Spoiled("lost_reply", "payments"),)),
-    Case("nice", "charge", "at the pivot", "charged, but only in a while", (Spoiled("late", "payments"),)),
+         _at("hotel", "lost_reply") + _DECLINED),
+    Case("malmo", "charge", "at the pivot", "the card is declined", _DECLINED),
+    Case("cork", "charge", "at the pivot", "charged, and the reply is lost", _at("payments", "lost_reply")),
+    Case("nice", "charge", "at the pivot", "charged, but only in a while", _at("payments", "late")),
     Case("riga", "tickets", "after the pivot", "503 three times, and then issued",
-         (Spoiled("refuse", "tickets", times=3),)),
-    Case("split", "tickets", "after the pivot", "issued, and the reply is lost", (Spoiled("lost_reply", "tickets"),)),
+         _at("tickets", "refuse", times=3)),
+    Case("split", "tickets", "after the pivot", "issued, and the reply is lost", _at("tickets", "lost_reply")),
 )
 # fmt: on
 
@@ -87,8 +76,8 @@ async def book_trips(rb: AsyncReadback, systems: Systems, progress: Progress) ->
     progress.chapter("Ten trips of five steps, spoiled at each step in turn")
     for case in CASES:
         for spoiled in case.spoiled:
-            spoiled.order(systems, case.trip)
-            spoiled.order(systems, NAIVE + case.trip)
+            spoiled.order(systems, trip=case.trip)
+            spoiled.order(systems, trip=NAIVE + case.trip)
     async with asyncio.TaskGroup() as together:
         naive = together.create_task(asyncio.to_thread(_naively, systems.trip_url))
         outcomes = [await _book(rb, CASES[0], progress)]

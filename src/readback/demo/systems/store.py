@@ -126,7 +126,7 @@ class Store:
         old = self.get(write.tenant, table, row_id) or {"version": 0}
         bent = {name: value for name, value in write.override.items() if name in old or name in values}
         row: Row = {**old, **values, **bent, "tenant": write.tenant, "id": row_id, "version": old["version"] + 1,
-                    "updated_by": write.actor, "stamp": write.stamp, "updated_us": now_us()}  # fmt: skip
+                    "updated_by": write.actor, "stamp": write.stamp or None, "updated_us": now_us()}  # fmt: skip
         self._run(table, "INSERT OR REPLACE INTO $table ($names) VALUES ($marks)", *row.values(),
                   names=", ".join(row), marks=", ".join("?" * len(row)))  # fmt: skip
         self._journal(write, table, row_id, row)
