@@ -61,11 +61,14 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def site(chromium: Browser, tmp_path: Path) -> Iterator[Site]:
-    """A ledger and a server of this test alone. No page may report a fault or call another address."""
+def site(chromium: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """A ledger and a server of this test alone. No page may report a fault or call another address.
+
+    The parameter "worker" starts the server with a worker.
+    """
     python = ROOT / ".venv" / "bin" / "python"
     process = subprocess.Popen(
-        [python, "-m", "tests.console.bed", tmp_path],
+        [python, "-m", "tests.console.bed", tmp_path, *getattr(request, "param", ())],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

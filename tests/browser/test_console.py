@@ -28,6 +28,7 @@ def paths(site: Site) -> dict[str, str]:
         "list": "/actions",
         "filtered": "/actions?state=failed&since=bad",
         "health": "/health",
+        "sign-in": "/sign-in?back=/health",
         "subscribers": "/subscribers",
         "proof": f"/actions/{ids['verified']}/proof",
         "nothing": "/actions/none",

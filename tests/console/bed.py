@@ -1,6 +1,6 @@
 """The console over a real server on loopback, and a browser's part of HTTP: cookies, forms, and no script.
 
-`python -m tests.console.bed FOLDER` serves until its input ends, for tests in another environment.
+`python -m tests.console.bed FOLDER [worker]` serves until its input ends, for tests in another environment.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def running(folder: Path, *, ledger: str = "", **options: Any) -> Iterator[Bed]:
 def main() -> None:
     """Serve, and print the address, a token and the ids as one line of JSON."""
     folder = Path(sys.argv[1])
-    with running(folder) as bed:
+    with running(folder, worker=sys.argv[2:] == ["worker"]) as bed:
         told = {"url": bed.url, "token": bed.token(), "ids": bed.scenes.ids, "ledger": bed.scenes.url}
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()

@@ -118,7 +118,8 @@ def note_of(event: Picture) -> str:
         case "held":
             said = f"{d.get('hold', '')}: {d.get('detail', '')}"
         case _:
-            words = [f"{name} {d[name]}" for name in ("how", "status", "by", "action", "owner", "error") if d.get(name)]
+            names = ("how", "status", "by", "approver", "action", "owner", "error")
+            words = [f"{name} {d[name]}" for name in names if d.get(name)]
             said = ", ".join(words)
     return safe(said, CELL_MAX_CHARACTERS)
 

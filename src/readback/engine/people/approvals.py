@@ -181,6 +181,7 @@ def _check(
         raise ApprovalError(
             f"This {decision.value} of action {action.id} does not count: {WHY[code]}",
             code=code.value,
+            remedy=REMEDIES.get(code, ""),
             details={"action": action.id, "approver": token.approver[:80], "approval": asked.id},
         )
 
@@ -196,6 +197,16 @@ WHY: Final = {
     ApprovalCode.SELF: "the approver is the requesting principal.",
     ApprovalCode.DENIED: "it was denied.",
 }
+_SIGN_AGAIN: Final = "Open the action again, sign exactly the bytes shown there, and hand in the whole new token."
+REMEDIES: Final = {
+    ApprovalCode.FORGED: _SIGN_AGAIN,
+    ApprovalCode.REPLAYED: _SIGN_AGAIN,
+    ApprovalCode.MISMATCH: _SIGN_AGAIN,
+    ApprovalCode.UNKNOWN_APPROVER: "Sign with the key that the operator's settings list for this approver, "
+    "or ask the operator to list the key.",
+    ApprovalCode.SELF: "Ask another approver to sign.",
+}
+"""The next step after a fault, where the general one of ApprovalError says too little."""
 
 
 def _find(action_id: str, tenant: str) -> Effects[Action]:
