@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from readback.drivers.early_dispatch import a_turn
-from readback.drivers.group_commit import IDLE_TURNS_MAX, TURNS_MAX, GroupCommit
+from readback.drivers.group_commit import IDLE_TURNS_MAX, TURNS_MAX, Gathering, GroupCommit
 from readback.ports.storage.store import Append, Appended, AppendResult, LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 
@@ -68,6 +68,25 @@ def test_a_request_alone_is_committed_at_once_where_no_other_was_at_work() -> No
 def test_a_commit_waits_for_nobody_who_does_not_come() -> None:
     apart = [0, 2 * IDLE_TURNS_MAX]
     assert sizes_of([0] * WIDTH, apart, gathers=True) == [WIDTH, 1, 1]
+
+
+def test_after_a_wait_in_vain_the_next_commits_do_not_wait() -> None:
+    gathering, turns = Gathering(), list[int]()
+    for _ in range(200):
+        taken = 1
+        while gathering.waits(1, 2):  # another action is always at work, and never comes
+            taken += 1
+        turns.append(taken)
+    assert turns[0] == IDLE_TURNS_MAX + 1
+    waits = [number for number, each in enumerate(turns) if each > 1]
+    assert waits == [0, 2, 6, 14, 30, 62, 126, 190]
+
+
+def test_a_wait_that_brought_an_append_is_repeated_at_once() -> None:
+    gathering = Gathering()
+    for _ in range(3):
+        assert gathering.waits(1, 2)
+        assert not gathering.waits(2, 2)
 
 
 def test_a_commit_that_always_gets_news_begins_all_the_same() -> None:

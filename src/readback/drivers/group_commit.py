@@ -28,6 +28,8 @@ IDLE_TURNS_MAX: Final = 64
 """A gathering commit begins after so many turns of the loop without a new action or append."""
 TURNS_MAX: Final = 256
 """A gathering commit begins at the latest after so many turns."""
+PAUSE_MAX: Final = 63
+"""The most commits without a wait, after waits in vain."""
 FADING: Final = 64
 """After a peak, a commit expects one action in so many less."""
 MAY_WAIT_S: ContextVar[float] = ContextVar("readback_may_wait", default=0.0)
@@ -46,6 +48,45 @@ class Standing(asyncio.Future[AppendResult]):
         return False
 
 
+class Gathering:
+    """Whether a commit waits for another turn of the loop, for a server.
+
+    Requests come one by one, and a commit of a few costs nearly as much as a commit of all. A commit waits while fewer
+    appends are ready than actions were lately at work, and while each few turns bring news. A wait that brought no
+    append is not repeated for the next commits. Turns are counted, because a virtual clock stands still.
+    """
+
+    def __init__(self) -> None:
+        self._expected = 0.0
+        """The most actions at work at once, lately."""
+        self._turns = self._idle_turns = self._seen = self._first = 0
+        """Of this commit: its turns, the turns since the last news, the actions and appends seen, and the appends ready
+        in the first turn.
+        """
+        self._pause = self._paused = 0
+        """After a vain wait, so many commits do not wait; and how many of them are left."""
+
+    def waits(self, ready: int, active: int) -> bool:
+        """Return whether the commit waits. Called once in each turn, with the ready appends and the actions at work."""
+        self._expected = max(self._expected, active)
+        if not self._turns:
+            self._first = ready
+        self._turns += 1
+        self._idle_turns = 0 if ready + active > self._seen else self._idle_turns + 1
+        self._seen = max(self._seen, ready + active)
+        awaited = 0 < ready < round(self._expected) and not self._paused
+        if awaited and self._idle_turns < IDLE_TURNS_MAX and self._turns < TURNS_MAX:
+            return True
+        if self._turns > 1:
+            self._pause = 0 if ready > self._first else min(2 * self._pause + 1, PAUSE_MAX)
+            self._paused = self._pause
+        else:
+            self._paused = max(self._paused - 1, 0)
+        self._turns = self._idle_turns = self._seen = 0
+        self._expected -= self._expected / FADING
+        return False
+
+
 class GroupCommit:
     """Collects appends of one event loop and commits the batch, off the loop.
 
@@ -53,17 +94,12 @@ class GroupCommit:
     a third of a single commit, and a tenth of a commit of sixteen. No task can be cancelled or abandoned here: the loop
     calls and the writer answers.
 
-    `gathers`: a commit waits some turns of the loop while requests arrive, for a server. Requests come one by one, and
-    a commit of a few costs nearly as much as a commit of all. Turns are counted, because a virtual clock stands still.
+    `gathers`: a commit waits some turns of the loop while requests arrive; see `Gathering`.
     """
 
     def __init__(self, store: LedgerStore, runtime: Runtime, *, gathers: bool = False) -> None:
         self._store = store
-        self._gathers = gathers
-        self._expected = 0.0
-        """The most actions at work at once, lately."""
-        self._turns = self._idle_turns = self._seen = 0
-        """Of the gathering commit: its turns, the turns since the last news, and the actions and appends seen."""
+        self._gathering = Gathering() if gathers else None
         self._is_far = isinstance(store, BatchReads)
         self._runtime = runtime
         self._took_us, self._took_for = HELD_US_MAX, 1
@@ -106,22 +142,8 @@ class GroupCommit:
         else:
             loop.call_soon(loop.call_soon, self._commit, loop)  # also include tasks ready in this turn
 
-    def _is_gathering(self) -> bool:
-        """Return whether the commit waits for another turn."""
-        ready, seen = len(self._queue), len(self._queue) + self.active
-        self._expected = max(self._expected, self.active)
-        self._turns += 1
-        self._idle_turns = 0 if seen > self._seen else self._idle_turns + 1
-        self._seen = max(self._seen, seen)
-        awaited = 0 < ready < round(self._expected)
-        if awaited and self._idle_turns < IDLE_TURNS_MAX and self._turns < TURNS_MAX:
-            return True
-        self._turns = self._idle_turns = self._seen = 0
-        self._expected -= self._expected / FADING
-        return False
-
     def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._gathers and self._is_gathering():
+        if self._gathering is not None and self._gathering.waits(len(self._queue), self.active):
             loop.call_soon(self._commit, loop)
             return
         batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
