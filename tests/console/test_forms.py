@@ -88,6 +88,13 @@ def test_an_ended_session_leads_over_the_sign_in_back_to_the_page(bed: Bed) -> N
     assert outcome(bed, "review").state == "review_required"
 
 
+@pytest.mark.requirement("CONSOLE-decision")
+def test_a_missing_page_leads_elsewhere_and_marks_no_page_as_open(bed: Bed) -> None:
+    page = bed.browser().get("/actions/none", status=404)
+    assert '<a href="/">To the attention page</a>' in page
+    assert "aria-current" not in page
+
+
 @pytest.mark.requirement("CONSOLE-live")
 def test_the_pages_of_one_tenant_leave_room_for_the_pages_of_others(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "TENANT_LISTENERS_MAX", 1)

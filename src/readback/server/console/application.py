@@ -135,6 +135,8 @@ def _fault_page(request: Request, error: ReadbackError) -> Response:
     request_id = str(request.scope.get("readback.request_id", ""))
     visit: Visit | None = getattr(request.state, "visit", None)
     status = status_of(error)
+    path = request.url.path if request.method == "GET" else local(request.url.path.rpartition("/")[0] or "/")
+    missing = request.method == "GET" and status == 404  # the same page would be missing again
     values = {
         "title": TITLES.get(status, "Error"),
         "message": error.message,
@@ -142,13 +144,15 @@ def _fault_page(request: Request, error: ReadbackError) -> Response:
         "code": error.code,
         "request": request_id,
         "sign_in": isinstance(error, UnauthenticatedError),
-        "back": request.url.path if request.method == "GET" else local(request.url.path.rpartition("/")[0] or "/"),
+        "back": "/" if missing else path,
+        "way": "To the attention page" if missing else "Try again" if request.method == "GET" else "Back",
     }
     frame = PageFacts()
     if visit is not None:
         caller = visit.caller
+        signed_in = visit.signed_in
         frame = PageFacts(
-            caller.tenant, caller.principal, caller.rights, visit.signed_in.csrf, visit.signed_in.zone, signed_in=True
+            caller.tenant, caller.principal, caller.rights, signed_in.csrf, signed_in.zone, path, signed_in=True
         )
     headers = {"retry-after": str(error.details.get("retry_after_s", 1))} if status in (429, 503) else {}
     return HTMLResponse(page("problem.html", frame, **values), status, headers)
