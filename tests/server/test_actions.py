@@ -85,6 +85,19 @@ def test_a_caller_without_patience_gets_202_and_a_worker_finishes(bed: Bed) -> N
     assert calls().count("w-1") == 1
 
 
+@pytest.mark.requirement("SERVER-key-once")
+def test_the_answer_about_one_goal_never_answers_for_another(bed: Bed) -> None:
+    client = bed.client()
+    first = run(client, "g-1", intended={"carrier": "dhl", "parts": 2})
+    assert first.json()["verified"] is True
+    other = run(client, "g-1", intended={"carrier": "ups", "parts": 2})
+    assert (other.status_code, other.json()["code"]) == (422, "input.payload-conflict")
+    same = run(client, "g-1", intended={"parts": 2, "carrier": "dhl"})
+    assert (same.json()["id"], same.json()["replayed"]) == (first.json()["id"], True)
+    assert run(client, "g-1", step="another step", run="another run").json()["replayed"] is True
+    assert calls().count("g-1") == 1
+
+
 @pytest.mark.requirement("SERVER-problems")
 @pytest.mark.parametrize(
     ("headers", "body", "status", "code"),

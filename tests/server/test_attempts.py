@@ -90,6 +90,20 @@ def test_a_saga_is_verified_as_a_whole_and_passes_values_on(bed: Bed) -> None:
     assert client.get(f"/v1/sagas/{step or run(client, 's-3').json()['id']}").status_code == 404
 
 
+@pytest.mark.requirement("SERVER-test-mode")
+def test_a_test_of_a_saga_takes_no_value_from_another_step_and_says_so(bed: Bed) -> None:
+    client = bed.client()
+    reference = {"$from": {"step": "first", "path": "carrier"}}
+    steps = [
+        {"name": "first", "contract": "ship", "arguments": {"order_id": "st-1", "carrier": "dhl"}, "pivot": True},
+        {"name": "second", "contract": "ship", "arguments": {"order_id": "st-2", "carrier": reference}},
+    ]
+    answer = client.post("/v1/sagas", json={"steps": steps, "test": True}, headers={"Idempotency-Key": "saga-3"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "http.no-sandbox")
+    assert "'carrier' of step 'second'" in answer.json()["detail"]
+    assert answer.json()["remedy"] == "Write the value itself into the test's saga."
+
+
 def test_a_saga_with_a_fault_does_nothing(bed: Bed) -> None:
     client = bed.client()
     steps = [{"name": "a", "contract": "ship", "arguments": {"order_id": "s-9", "carrier": "dhl"}, "after": ["none"]}]

@@ -202,6 +202,17 @@ def test_a_blank_key_is_named_in_the_words_of_the_api(bed: Bed, key: str) -> Non
     assert (long.status_code, "Idempotency-Key exceeds" in long.json()["detail"]) == (422, True)
 
 
+@pytest.mark.parametrize("key", ["größe", "ключ", "k\u202e"])
+def test_a_key_beyond_ascii_is_refused_before_it_is_stored_in_another_spelling(bed: Bed, key: str) -> None:
+    client = bed.client()
+    asked = {"contract": "ship", "arguments": {"order_id": "beyond", "carrier": "dhl"}}
+    headers = {b"Idempotency-Key": key.encode()}
+    answer = client.post("/v1/actions", json=asked, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "http.idempotency-key")
+    assert "percent-encoded" in answer.json()["remedy"]
+    assert "beyond" not in client.get("/v1/actions").text
+
+
 # --- size and time ------------------------------------------------------------------------------------------------
 
 

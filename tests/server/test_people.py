@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,10 @@ def test_a_review_is_decided_by_the_version_that_was_seen(bed: Bed) -> None:
     assert (stale.status_code, stale.json()["code"]) == (412, "review.stale")
     own = agent.post(where, json=asked, headers={"If-Match": etag})
     assert (own.status_code, own.json()["code"]) == (403, "review.self")
-    malformed = person.post(where, json=asked, headers={"If-Match": "*"})
-    assert malformed.status_code == 400
+    number = etag.strip('"')
+    for tag in ("*", f"W/{etag}", f'"0{number}"', number, f"{etag}, {etag}"):
+        malformed = person.post(where, json=asked, headers={"If-Match": tag})
+        assert malformed.status_code == 400, tag
     decided = person.post(where, json=asked, headers={"If-Match": etag})
     assert decided.status_code == 200, decided.text
     assert decided.json()["resolution"] == "attested_not_done"
@@ -80,6 +83,49 @@ def test_an_approval_is_signed_elsewhere_and_handed_in(bed: Bed, key: ApproverKe
     assert calls().count("a-1") == 1
     again = person.post(where, json={"decision": "approve", "token": json.dumps(token.as_json())})
     assert again.status_code == 409
+
+
+@pytest.mark.requirement("SERVER-signatures")
+def test_an_approval_that_comes_after_its_time_releases_nothing(bed: Bed, key: ApproverKey) -> None:
+    agent, person = bed.client(), bed.client(principal="human:alice")
+    body = run(agent, "late-1", contract="pay_soon", wait=0).json()
+    assert body["hold"] == "approval"
+    bound = bound_from(parse_json(base64.b64decode(person.get(f"/v1/approvals/{body['id']}").json()["bytes"])))
+    token = signed_token(bound, key._signer, "human:alice", Decision.APPROVE, NOW_US)
+    ended = agent.get(body["links"]["self"], headers={"Prefer": "wait=20"}).json()
+    assert (ended["state"], ended["code"], ended["verified"]) == ("failed", "approval.expired", False)
+    given = {"decision": "approve", "token": json.dumps(token.as_json())}
+    assert person.post(f"/v1/approvals/{body['id']}/tokens", json=given).status_code in (403, 409)
+    assert agent.get(body["links"]["self"]).json()["state"] == "failed"
+    assert "late-1" not in calls()
+
+
+@pytest.mark.requirement("SERVER-signatures")
+def test_a_signature_by_an_approvers_former_key_releases_nothing(place: Path, key: ApproverKey) -> None:
+    new = ApproverKey.create(place / "alice-new.key", "another long pass phrase")
+    folder = place / "changed"
+    folder.mkdir()
+
+    def server(used: ApproverKey) -> AbstractContextManager[Bed]:
+        return running(folder, settings=Settings(approvers=(Approver("human:alice", used.public_key, ("acme",)),)))
+
+    with server(key) as bed:
+        body = run(bed.client(), "changed-1", contract="pay", wait=0).json()
+        asked = bed.client(principal="human:alice").get(f"/v1/approvals/{body['id']}").json()
+    bound = bound_from(parse_json(base64.b64decode(asked["bytes"])))
+    with server(new) as bed:
+        person = bed.client(principal="human:alice")
+        where = f"/v1/approvals/{body['id']}/tokens"
+        old = signed_token(bound, key._signer, "human:alice", Decision.APPROVE, NOW_US)
+        refused = person.post(where, json={"decision": "approve", "token": json.dumps(old.as_json())})
+        assert (refused.status_code, refused.json()["code"]) == (403, "approval.unknown-approver")
+        assert "changed-1" not in calls()
+        by_new = signed_token(bound, new._signer, "human:alice", Decision.APPROVE, NOW_US)
+        taken = person.post(where, json={"decision": "approve", "token": json.dumps(by_new.as_json())})
+        assert taken.status_code == 200, taken.text
+        settled = bed.client().get(body["links"]["self"], headers={"Prefer": "wait=20"}).json()
+        assert settled["verified"] is True
+        assert calls().count("changed-1") == 1
 
 
 @pytest.mark.requirement("SERVER-decisions")

@@ -120,6 +120,8 @@ def _remedy(error: ReadbackError) -> str:
 
 
 S, R = State, RecoveryAction
+_ANSWERED: Final = frozenset({KeyDecision.REPLAY, KeyDecision.JOIN})
+"""The caller gets the outcome of an earlier request."""
 _COMPENSATING: Final = S.COMPENSATING
 _RECONCILIATION_FAILED: Final = S.RECONCILIATION_FAILED
 _FAILED: Final = S.FAILED
@@ -229,7 +231,10 @@ class Engine:
         """The operation's existing action. `former`: a key in an earlier form, never taken over by a new action."""
         same = yield from submit.same_request(run, record)
         status = aged(KeyStatus(record.status), record.expires_us, now_us)
-        match on_key(status, same_request=same):
+        decision = on_key(status, same_request=same)
+        if decision in _ANSWERED and (yield from submit.has_another_goal(run, record)):
+            decision = KeyDecision.REFUSE
+        match decision:
             case KeyDecision.EXECUTE:
                 if not former:
                     run.take_over(record.action_id)

@@ -1,8 +1,8 @@
 """Several processes behind one address. The first process accepts connections and passes each to the next in turn.
 
-A kernel could spread connections by itself, but clients keep few connections for a long time, and chance would leave
-some processes idle. The first process runs no thread, opens no ledger and loads no contract, so it can fork at any
-time: a process that ends unexpectedly is replaced. All processes are equal; the ledger keeps them apart.
+A kernel could spread connections, but clients keep few connections for a long time, and chance would leave processes
+idle. The first process runs no thread, opens no ledger and loads no contract, so a fork is safe at any time. A process
+with an unexpected end is replaced. The other processes are equal, and the ledger keeps their work apart.
 Source: unix(7), SCM_RIGHTS.
 """
 
@@ -72,7 +72,7 @@ def _signals() -> Iterator[socket.socket]:
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """The wake-up socket has the number."""
+    """Do nothing: the wake-up socket has the number."""
 
 
 @dataclass(slots=True)

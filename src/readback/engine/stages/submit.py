@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from readback.canon import Json, payload_bytes, sha256_hex
+from readback.canon import Json, payload_bytes, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.contract.contract import Contract
@@ -308,6 +308,22 @@ def same_request(run: Run, record: KeyRecord) -> Effects[bool]:
     except InputError:
         return False
     return request_hash(run.contract.kind, run.action.target, requested) == run.action.request_hash
+
+
+def has_another_goal(run: Run, record: KeyRecord) -> Effects[bool]:
+    """Whether the caller states a goal (`intended`) other than the goal of the action holding the key.
+
+    The outcome of that action answers for its own goal alone. A caller without a stated goal accepts any. An erased
+    request cannot be compared.
+    """
+    if run.intended is None:
+        return False
+    other = yield from LoadAction(record.action_id)
+    if other is None or other.request_ref in other.erased:
+        return True
+    kept = yield from load_kept(other)
+    mine = run.secrecy.hide(dict(run.intended), "intended")
+    return stored_bytes(mine) != stored_bytes(kept.get("intended", kept.get("requested")))
 
 
 def _same_in_form(run: Run, other: Action) -> Effects[bool]:

@@ -34,7 +34,8 @@ MARGIN_S: Final = 0.1
 """How long the engine may take after the wait to return by itself, in seconds."""
 RECORD_S: Final = 0.05
 _WAIT: Final = re.compile(r"wait\s*=\s*\"?([0-9]{1,9}(?:\.[0-9]{1,3})?)\"?", re.ASCII)
-_ETAG: Final = re.compile(r'(?:W/)?"([0-9]{1,12})"', re.ASCII)
+_ETAG: Final = re.compile(r'"(0|[1-9][0-9]{0,11})"', re.ASCII)
+"""A strong tag. If-Match compares strongly, and no weak tag is equal to another (RFC 9110, section 13.1.1)."""
 
 
 async def beside(look: Callable[..., T], *given: Any, **named: Any) -> T:
@@ -60,9 +61,13 @@ def preferred_wait(call: Call, default: float = WAIT_DEFAULT_S) -> float:
 def operation_of(call: Call) -> str:
     """Return the Idempotency-Key as the operation. A structured string of RFC 8941 loses its quotes.
 
-    Raises IdempotencyKeyError for a blank key, ProposalError for another that cannot be an operation.
+    Raises IdempotencyKeyError for a blank key, and for bytes beyond ASCII, because their encoding is not known (RFC
+    9110, section 5.5). Raises ProposalError for another key that cannot be an operation.
     """
     given = call.header("idempotency-key").strip()
+    if not given.isascii():
+        said = "The Idempotency-Key holds bytes beyond ASCII."
+        raise IdempotencyKeyError(said, remedy="Send ASCII characters, for example percent-encoded UTF-8.")
     if len(given) >= 2 and given[0] == given[-1] == '"':
         given = re.sub(r"\\(.)", r"\1", given[1:-1])
     if not given.strip():

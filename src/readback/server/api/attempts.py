@@ -30,7 +30,7 @@ from readback.server.api.answering import (
     preferred_wait,
     settled_reply,
 )
-from readback.server.errors import InProgressError
+from readback.server.errors import InProgressError, NoSandboxError
 from readback.server.ledgers import ActionHandle, consuming
 from readback.server.routing import Answer, Call, Reply, Route
 
@@ -85,6 +85,16 @@ def with_references(arguments: Mapping[str, Json]) -> dict[str, Any]:
     return found
 
 
+def refuse_references(step: str, arguments: Mapping[str, Json]) -> None:
+    """Raise NoSandboxError for a reference in a test: a sandbox is chosen by the arguments, before any step runs."""
+    for name, value in arguments.items():
+        if isinstance(value, dict) and FROM in value:
+            raise NoSandboxError(
+                f"A test cannot take {name!r:.80} of step {step!r:.80} from another step.",
+                remedy="Write the value itself into the test's saga.",
+            )
+
+
 def _steps(call: Call, body: shapes.SagaRequest) -> list[SagaStep]:
     made: list[Proposal] = []
     with consuming(made):
@@ -92,6 +102,7 @@ def _steps(call: Call, body: shapes.SagaRequest) -> list[SagaStep]:
             arguments = exact_object(each.arguments, "arguments")
             definition: Any = call.ledgers.definition(each.contract)
             if body.test:
+                refuse_references(each.name, arguments)
                 made.append(call.ledgers.sandboxed(definition, arguments))
             else:
                 made.append(definition(**with_references(arguments)))

@@ -82,7 +82,7 @@ async def decide(visit: Visit) -> Response:
 def _version(visit: Visit, given: str) -> int:
     """The version that the person saw. Raises PreconditionRequiredError."""
     text = visit.request.headers.get("if-match", "").strip().strip('"') or given
-    if not (text.isascii() and text.isdigit() and len(text) <= VERSION_MAX_DIGITS):
+    if not (text.isascii() and text.isdigit() and len(text) <= VERSION_MAX_DIGITS) or text != str(int(text)):
         raise PreconditionRequiredError("The decision names no version of the action.")
     return int(text)
 
