@@ -257,13 +257,13 @@ class AsyncReadback(AsyncDriving):
     async def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """Wait up to `wait` seconds for an action to settle, process the action where due, and return the outcome."""
         s = self._session
-        ticket = coordinator.ActionHandle(s.action_id(action_id))
+        ticket = coordinator.ActionHandle(await self._named(action_id))
         return await self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     async def get(self, action_id: str) -> Outcome:
         """Return the current outcome from the ledger alone. Raises NotFoundError."""
         s = self._session
-        return await self._drive(s.look(s.action_id(action_id)))
+        return await self._drive(s.look(await self._named(action_id)))
 
     async def find_operation(self, operation: str, action: Definition | str | None = None) -> Outcome | None:
         """Return the current outcome of an operation; None where nothing ran under this name.
@@ -277,7 +277,7 @@ class AsyncReadback(AsyncDriving):
     async def cancel(self, action_id: str) -> Outcome:
         """Request an action's stop: an unexecuted action is not executed, and a shown effect is compensated."""
         s = self._session
-        action_id = s.action_id(action_id)
+        action_id = await self._named(action_id)
         await self._drive(s.stop(action_id))
         return await self.get(action_id)
 
@@ -288,7 +288,7 @@ class AsyncReadback(AsyncDriving):
         Returns the current outcome. Raises UsageError for a reason that is no text of at most 16 KiB.
         """
         s = self._session
-        action_id = s.action_id(action_id)
+        action_id = await self._named(action_id)
         await self._drive(s.withdraw(action_id, reason))
         return await self.get(action_id)
 
@@ -327,7 +327,7 @@ class AsyncReadback(AsyncDriving):
             NotFoundError: no such action.
         """
         s = self._session
-        ticket = coordinator.ActionHandle(s.action_id(action_id))
+        ticket = coordinator.ActionHandle(await self._named(action_id))
         said = attempts.report_of(value, error)
         work = external_attempts.complete_external(s.engine, ticket.action_id, s.scope.tenant, s.plan_of, said)
         return await self._told(work, ticket, s.give_up_us(wait))
@@ -345,7 +345,7 @@ class AsyncReadback(AsyncDriving):
         none.
         """
         s = self._session
-        return await self._drive(approving.requested(s.engine, s.action_id(action_id), s.scope.tenant))
+        return await self._drive(approving.requested(s.engine, await self._named(action_id), s.scope.tenant))
 
     async def approve(self, action_id: str, token: TokenLike) -> Outcome:
         """Record an approver's signed token. Nothing is executed here; a worker, `wait` or the same operation
@@ -361,7 +361,7 @@ class AsyncReadback(AsyncDriving):
 
     async def _decided(self, action_id: str, token: TokenLike, decision: Decision) -> Outcome:
         s = self._session
-        action_id = s.action_id(action_id)
+        action_id = await self._named(action_id)
         await self._drive(approving.decide(s.engine, action_id, s.scope.tenant, token, decision))
         return await self.get(action_id)
 

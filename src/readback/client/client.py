@@ -250,13 +250,13 @@ class Readback(SyncDriving):
     def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """Wait up to `wait` seconds for an action to settle, process the action where due, and return the outcome."""
         s = self._session
-        ticket = coordinator.ActionHandle(s.action_id(action_id))
+        ticket = coordinator.ActionHandle(self._named(action_id))
         return self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     def get(self, action_id: str) -> Outcome:
         """Return the current outcome from the ledger alone. Raises NotFoundError."""
         s = self._session
-        return self._drive(s.look(s.action_id(action_id)))
+        return self._drive(s.look(self._named(action_id)))
 
     def find_operation(self, operation: str, action: Definition | str | None = None) -> Outcome | None:
         """Return the current outcome of an operation; None where nothing ran under this name.
@@ -270,7 +270,7 @@ class Readback(SyncDriving):
     def cancel(self, action_id: str) -> Outcome:
         """Request an action's stop: an unexecuted action is not executed, and a shown effect is compensated."""
         s = self._session
-        action_id = s.action_id(action_id)
+        action_id = self._named(action_id)
         self._drive(s.stop(action_id))
         return self.get(action_id)
 
@@ -281,7 +281,7 @@ class Readback(SyncDriving):
         Returns the current outcome. Raises UsageError for a reason that is no text of at most 16 KiB.
         """
         s = self._session
-        action_id = s.action_id(action_id)
+        action_id = self._named(action_id)
         self._drive(s.withdraw(action_id, reason))
         return self.get(action_id)
 
@@ -318,7 +318,7 @@ class Readback(SyncDriving):
             NotFoundError: no such action.
         """
         s = self._session
-        ticket = coordinator.ActionHandle(s.action_id(action_id))
+        ticket = coordinator.ActionHandle(self._named(action_id))
         said = attempts.report_of(value, error)
         work = external_attempts.complete_external(s.engine, ticket.action_id, s.scope.tenant, s.plan_of, said)
         return self._told(work, ticket, s.give_up_us(wait))
@@ -336,7 +336,7 @@ class Readback(SyncDriving):
         none.
         """
         s = self._session
-        return self._drive(approving.requested(s.engine, s.action_id(action_id), s.scope.tenant))
+        return self._drive(approving.requested(s.engine, self._named(action_id), s.scope.tenant))
 
     def approve(self, action_id: str, token: TokenLike) -> Outcome:
         """Record an approver's signed token. Nothing is executed here; a worker, `wait` or the same operation
@@ -352,7 +352,7 @@ class Readback(SyncDriving):
 
     def _decided(self, action_id: str, token: TokenLike, decision: Decision) -> Outcome:
         s = self._session
-        action_id = s.action_id(action_id)
+        action_id = self._named(action_id)
         self._drive(approving.decide(s.engine, action_id, s.scope.tenant, token, decision))
         return self.get(action_id)
 

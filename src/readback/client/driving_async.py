@@ -17,6 +17,7 @@ from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
 from readback.engine.effects import Effects
 from readback.errors import UnknownOutcomeError
+from readback.ports.storage.batch_reads import BatchReads
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -29,6 +30,10 @@ class AsyncDriving:
         self._session = validation.opened(session)
         self._driver = AsyncDriver(session.store, session.runtime, session.courier)
         self._worker: Worker | None = None
+
+    @property
+    def _is_far(self) -> bool:
+        return isinstance(self._session.store, BatchReads)
 
     async def _told(
         self,
@@ -61,6 +66,13 @@ class AsyncDriving:
             raise
         assert not isinstance(done, Parked)
         return done
+
+    async def _named(self, id_or_stamp: str) -> str:
+        """Return the id of an action of this tenant. A store over a network is read in a thread."""
+        named = self._session.action_id
+        if self._is_far:
+            return await asyncio.to_thread(named, id_or_stamp)
+        return named(id_or_stamp)
 
     async def _apart(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do blocking work in a thread. The event loop serves other calls meanwhile."""

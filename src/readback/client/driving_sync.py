@@ -59,6 +59,10 @@ class SyncDriving:
             self._session.report_unknown_outcome(error)
             raise
 
+    def _named(self, id_or_stamp: str) -> str:
+        """Return the id of an action of this tenant."""
+        return self._session.action_id(id_or_stamp)
+
     def _apart(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do blocking work in the caller's thread."""
         return work(*args, **kwargs)

@@ -44,12 +44,14 @@ from readback.engine.effects import (
     Effect,
     Effects,
     Ending,
+    GetClock,
     Lease,
     Leased,
     Load,
     LoadAction,
     LoadCounts,
     LoadPreconditions,
+    ProveEnded,
     RunAll,
     Settle,
     Wait,
@@ -104,6 +106,8 @@ class EagerCoroutine:
 
 _ASKED: Final = frozenset(get_args(Ask))
 """Effects answered by the interpreter."""
+_OF_RUNTIME: Final = frozenset({GetClock, ProveEnded})
+"""Answered without the store, and so at once even where the store is far."""
 _LOOKS: Final = frozenset({LoadPreconditions, LoadAction, Load, LoadCounts, Lease})
 """Reads batched across actions, where the store supports batches."""
 _CANCELLED: Final = Ending.CANCELLED
@@ -137,7 +141,7 @@ class AsyncDriver:
         self._gathers = gathers
         self._commit = GroupCommit(store, runtime, gathers=gathers)
         self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, BatchReads) else None
-        self._asked = _ASKED - {AllowEarlyDispatch} - (_LOOKS if self._looks is not None else {Lease})
+        self._asked = _ASKED - {AllowEarlyDispatch, Lease} if self._looks is None else _OF_RUNTIME
         """Effects answered at once by the interpreter, on the loop."""
         self._threads = DaemonThreadPool(self._threads_max)
         self._glances = InlineReadPolicy(runtime)
@@ -281,6 +285,8 @@ class AsyncDriver:
             return await self._cleared()
         elif type(step) in _LOOKS and self._looks is not None:
             return await self._looks.answer(cast("Any", step)), None
+        elif type(step) in _ASKED and self._looks is not None:
+            return await self._looks.apart(lambda: self._desk.answer(cast("Ask", step))), None
         else:
             assert type(step) is Lease, "`drive` answers all other effects"
             return await self._leased(step), None

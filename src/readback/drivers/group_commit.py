@@ -90,9 +90,10 @@ class Gathering:
 class GroupCommit:
     """Collects appends of one event loop and commits the batch, off the loop.
 
-    A short commit to a local store runs on the loop when all active work waits for the commit. A thread hop costs about
-    a third of a single commit, and a tenth of a commit of sixteen. No task can be cancelled or abandoned here: the loop
-    calls and the writer answers.
+    A commit over a network never runs on the loop, because a silent network would stop the loop. A short commit to a
+    local store runs on the loop when all active work waits for the commit. A thread hop costs about a third of a single
+    commit, and a tenth of a commit of sixteen. No task can be cancelled or abandoned here: the loop calls, and the
+    writer answers.
 
     `gathers`: a commit waits some turns of the loop while requests arrive; see `Gathering`.
     """
@@ -152,7 +153,7 @@ class GroupCommit:
             return
         patient, self._patient = self._patient, 0
         appends = [append for append, _ in batch]
-        if self.active - patient <= 1 or self._is_soon_over(len(batch)):
+        if not self._is_far and (self.active - patient <= 1 or self._is_soon_over(len(batch))):
             self._commit_here(loop, batch, appends)
             return
         stack = contextlib.ExitStack()
@@ -176,7 +177,7 @@ class GroupCommit:
 
     def _is_soon_over(self, count: int) -> bool:
         """Return whether all active actions wait for this commit and the loop can afford its estimated duration."""
-        if self._is_far or count < self.active:
+        if count < self.active:
             return False
         return self._took_us * max(count, self._took_for) < HELD_US_MAX * self._took_for
 

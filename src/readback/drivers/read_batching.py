@@ -177,6 +177,10 @@ class ReadBatcher:
                 fence, version = await self._leases.answer(step)
                 return Leased(fence, version, now_us)
 
+    async def apart(self, ask: Callable[[], object]) -> object:
+        """Return the result of a read or write that has no batch, from a thread. Raises StoreError."""
+        return await asyncio.wrap_future(self._threads.begin(ask))
+
     def _on_cancelled(self, step: Lease, answer: tuple[int | None, int]) -> None:
         fence, _ = answer
         if fence is not None:

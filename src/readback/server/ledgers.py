@@ -18,7 +18,7 @@ from typing import Any, Final
 from readback.bootstrap import MEMORY_URL
 from readback.canon import Json, ReadbackError
 from readback.client.async_client import AsyncReadback
-from readback.client.operations import attempts, claiming
+from readback.client.operations import attempts
 from readback.client.operations.worker import Worker, worker_for
 from readback.client.proposal import Proposal
 from readback.client.session import Session
@@ -43,6 +43,8 @@ LOG: Final = logging.getLogger("readback.server")
 ActionHandle = coordinator.ActionHandle
 CLIENTS_MAX: Final = 4_096
 STORE_AGAIN_S: Final = 5
+CHECK_S: Final = 2.0
+"""Time limit in seconds of a look at the ledger for a health check."""
 METRICS_MAX: Final = 64
 """The number of tenants with remembered metrics."""
 POLL_S: Final = 1.0
@@ -88,7 +90,7 @@ class ServerClient(AsyncReadback):
         wait: float,
         intended: dict[str, Json] | None,
         step: str,
-        upon: Sequence[str],
+        claims: Sequence[str],
         run: str | None,
     ) -> Coroutine[Any, Any, Outcome]:
         """Run the proposal like `run`. The ticket receives the action's id before the action is recorded.
@@ -98,8 +100,7 @@ class ServerClient(AsyncReadback):
         s = self._session
         with consuming([proposal]):
             until_us = s.give_up_us(wait)
-            claims = () if not upon else claiming.upon_ids(s, upon)
-            request = s.request(proposal, operation, intended, step, claims)
+            request = s.request(proposal, operation, intended, step, tuple(claims))
         work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
         return self._told(work, ticket, until_us, in_turn=not request.plan.hands.execute.is_async)
 
@@ -113,21 +114,21 @@ class ServerClient(AsyncReadback):
             request = s.saga_request(steps, name, operation)
         return self._told(saga_attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us)
 
-    def waited(self, action_id: str, ticket: ActionHandle, wait: float) -> Coroutine[Any, Any, Outcome]:
-        """Wait like `wait`, for an id of the caller's tenant."""
+    async def waited(self, action_id: str, ticket: ActionHandle, wait: float) -> Outcome:
+        """Wait like `wait`, for an id of the caller's tenant. The ticket receives the action's id."""
         s = self._session
-        ticket.action_id = s.action_id(action_id)
-        return self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
+        ticket.action_id = await self._named(action_id)
+        return await self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
-    def reported(
+    async def reported(
         self, action_id: str, ticket: ActionHandle, value: object, error: str | None, wait: float
-    ) -> Coroutine[Any, Any, Outcome]:
-        """Record a report like `report`, and wait."""
+    ) -> Outcome:
+        """Record a report like `report`, and wait. The ticket receives the action's id."""
         s = self._session
-        ticket.action_id = s.action_id(action_id)
+        ticket.action_id = await self._named(action_id)
         said = attempts.report_of(value, error)
         work = external_attempts.complete_external(s.engine, ticket.action_id, s.scope.tenant, s.plan_of, said)
-        return self._told(work, ticket, s.give_up_us(wait))
+        return await self._told(work, ticket, s.give_up_us(wait))
 
     def traced(self, traceparent: str) -> ServerClient:
         """Return the same client for one request in a caller's trace. A malformed header counts as none."""
@@ -252,6 +253,7 @@ class Ledgers:
         """Requests in this process that start an action: tenant, contract, operation, and whether a test."""
         self._work: set[asyncio.Task[Any]] = set()
         self._waiting: set[asyncio.Future[None]] = set()
+        self._checking: asyncio.Future[int] | None = None
         for plan in plans.values():
             self.main.session.know(plan)
 
@@ -321,10 +323,18 @@ class Ledgers:
             else:
                 break
 
-    @property
-    def has_tests(self) -> bool:
-        """Whether the ledger of tests is open."""
-        return self._tests is not None
+    async def check(self) -> None:
+        """Read the ledger's last position. Requests at the same time share one look.
+
+        Raises StoreError for a ledger that cannot be read, and for one that does not answer within CHECK_S.
+        """
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.ensure_future(asyncio.to_thread(self.main.session.store.last_seq))
+        done, _ = await asyncio.wait({self._checking}, timeout=CHECK_S)
+        if not done:
+            said = f"The ledger did not answer within {CHECK_S:.0f} seconds."
+            raise StoreError(said, code="store.unreachable", remedy="Check the database and the network to it.")
+        self._checking.result()
 
     def client(self, caller: Caller, *, test: bool = False) -> ServerClient:
         """Return the caller's client on the ledger, or on the ledger of tests."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import field
 from itertools import product
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 from readback.bootstrap import wakeups as wakeups_of
 from readback.canon import ReadbackError
@@ -34,10 +34,13 @@ from readback.errors import (
     UnknownOutcomeError,
     UsageError,
 )
+from readback.ports.storage.batch_reads import BatchReads
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
 from readback.ports.storage.wakeups import Wakeup, Wakeups
 
+T = TypeVar("T")
+P = ParamSpec("P")
 US: Final = 1_000_000
 CONCURRENCY_DEFAULT: Final = 16
 CONCURRENCY_MAX: Final = 4_096
@@ -147,6 +150,7 @@ class Worker:
         self._wakeups = wakeups_of(session.store, session.runtime) if wakeups is None else wakeups
         self._driver = AsyncDriver(session.store, session.runtime, session.courier, apart=True, threads=concurrency)
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_far = isinstance(session.store, BatchReads)
         self._in_hand: Counter[str] = Counter()
         """The number of each tenant's actions in progress."""
         self._again: set[str] = set()
@@ -218,12 +222,18 @@ class Worker:
     async def _bury(self) -> None:
         try:
             for owner in await self._wakeups.beat():
-                self._session.store.release(owner)
+                await self._apart(self._session.store.release, owner)
         except StoreError as error:
             if isinstance(error, StoreVersionError):
                 self._end(error)
             else:
                 self._watching.said(f"Warning: {error.message} Trying again.")
+
+    async def _apart(self, look: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Use the store, in a thread where the store is far: a silent network must not stop the event loop."""
+        if self._is_far:
+            return await asyncio.to_thread(look, *given, **named)
+        return look(*given, **named)
 
     # --- taking up ---
 
@@ -252,7 +262,7 @@ class Worker:
         known = self._known(now_us)
         if now_us >= self._unknown_us:
             self._unknown_us = now_us + UNKNOWN_EVERY_US
-            self._name_unknown(known, UNKNOWN_LOOKED_AT_MAX)
+            await self._apart(self._name_unknown, known, UNKNOWN_LOOKED_AT_MAX)
         found = await self._wakeups.take(self._served.tenants, limit, leave, full, known)
         await self._take_each(found)
         crowded = len(self._refused) >= REFUSED_KEPT_MAX
@@ -265,7 +275,7 @@ class Worker:
         """Start each action, or release it: the wake-up of a living worker reaches no other worker."""
         left = deque(found)
         try:
-            held = projections_of(self._session.store, [wakeup.action_id for wakeup in found])
+            held = await self._apart(projections_of, self._session.store, [wakeup.action_id for wakeup in found])
             while left:
                 await self._take(left[0], held.get(left[0].action_id))
                 left.popleft()

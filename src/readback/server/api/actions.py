@@ -9,6 +9,7 @@ from readback.audit.record.action import is_action
 from readback.audit.record.bundle import make_bundle
 from readback.canon import Json
 from readback.client import validation
+from readback.client.operations import claiming
 from readback.client.proposal import Proposal
 from readback.client.session import Session
 from readback.domain.events import open_envelope
@@ -29,7 +30,7 @@ from readback.server.api.answering import (
     settled_reply,
 )
 from readback.server.errors import InProgressError, NotSealedError
-from readback.server.ledgers import ActionHandle, Ledgers, ServerClient
+from readback.server.ledgers import ActionHandle, Ledgers, ServerClient, consuming
 from readback.server.routing import Answer, Call, Reply, Route
 from readback.views.action import outcome_and_picture
 from readback.views.explain import explained_any
@@ -72,6 +73,8 @@ async def run_action(call: Call) -> Reply:
     call.ledgers.in_progress.add(slot)
     ticket, wait = ActionHandle(), preferred_wait(call)
     try:
+        with consuming([proposal]):
+            claims = await beside(claiming.upon_ids, client.session, body.upon) if body.upon else ()
         work = client.started(
             proposal,
             ticket,
@@ -79,7 +82,7 @@ async def run_action(call: Call) -> Reply:
             wait=wait,
             intended=intended,
             step=body.step,
-            upon=body.upon,
+            claims=claims,
             run=body.run or None,
         )
         return await settled_reply(call, client, work, ticket, wait, test=body.test)
@@ -267,7 +270,7 @@ async def cancel(call: Call) -> Reply:
 async def signal(call: Call) -> Reply:
     """Bring the next reading of a waiting action forward. The signal itself decides nothing."""
     client = call.ledgers.client(call.caller, test=call.body.test)
-    return Reply(202, shapes.SignalView(client.signal(call.path["id"])))
+    return Reply(202, shapes.SignalView(await beside(client.signal, call.path["id"])))
 
 
 OUTCOME: Final = (

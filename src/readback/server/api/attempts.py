@@ -146,8 +146,7 @@ async def list_sagas(call: Call) -> Reply:
 async def get_saga(call: Call) -> Reply:
     """Return a saga's outcome with its steps."""
     session = call.ledgers.client(call.caller, test=call.query.test).session
-    action_id = session.action_id(call.path["id"])
-    if not session.is_saga(action_id):
+    if not await beside(lambda: session.is_saga(session.action_id(call.path["id"]))):
         raise NotFoundError(f"There is no saga {call.path['id']!r:.80} in this tenant.")
     return await get_action(call)
 

@@ -12,6 +12,7 @@ from readback.errors import NotFoundError
 from readback.server.access.principal import Caller, Right
 from readback.server.access.webhooks import named_action
 from readback.server.api import shapes
+from readback.server.api.answering import beside
 from readback.server.errors import BodyError
 from readback.server.routing import Answer, Call, Reply, Route
 
@@ -28,7 +29,7 @@ async def stream(call: Call) -> Reply:
     after = int(given) if given else query.after
     action = ""
     if query.action:
-        action = call.ledgers.client(call.caller).session.action_id(query.action)
+        action = await beside(call.ledgers.client(call.caller).session.action_id, query.action)
     chunks = call.ledgers.hub.listen(call.caller.tenant, action, after)
     return Reply(200, headers=((b"x-accel-buffering", b"no"),), media=MEDIA, stream=chunks)
 
@@ -40,7 +41,7 @@ async def receive(call: Call) -> Reply:
     named = named_action(call.raw, sender.field)
     client = ledgers.client(Caller(sender.tenant, "webhook:" + call.path["sender"], frozenset()))
     try:
-        woken = client.signal(named)
+        woken = await beside(client.signal, named)
     except NotFoundError:
         woken = False
     return Reply(202, shapes.SignalView(woken))

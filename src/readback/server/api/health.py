@@ -28,8 +28,8 @@ class Health(msgspec.Struct, frozen=True):
 
 
 async def healthz(call: Call) -> Reply:
-    """Read the ledger's last position, so that an unreachable ledger is a 503."""
-    await beside(call.ledgers.main.session.store.last_seq)
+    """Read the ledger's last position, so that an unreachable or silent ledger is a 503."""
+    await call.ledgers.check()
     return Reply(200, Health("ok"))
 
 

@@ -68,7 +68,7 @@ async def review_statement(call: Call) -> Reply:
     """Return the exact bytes that an approver signs for a decision about a critical mutation."""
     query: shapes.StatementQuery = call.query
     session = _session(call, test=query.test)
-    action_id = session.action_id(call.path["id"])
+    action_id = await beside(session.action_id, call.path["id"])
     signer = call.caller.principal
     message = resolution_bytes(action_id, session.scope.tenant, query.version, query.decision, signer, query.reason)
     return Reply(200, shapes.StatementView(base64.b64encode(message).decode("ascii"), signer))

@@ -220,7 +220,7 @@ class ProcrastinateWakeups:
 
     async def beat(self) -> list[str]:
         async with self._asked():
-            held = set(self._store.owners())
+            held = set(await _aside(self._store.owners))
             found = {owner for owner in held if self._runtime.is_owner_dead(owner)}
             if not await self._is_known():
                 await self._register()
@@ -239,7 +239,7 @@ class ProcrastinateWakeups:
             self._store.release(owner)
 
     async def next_us(self, tenants: Sequence[str]) -> int | None:
-        found = [self._store.next_due_us(tenant) for tenant in tenants or ("",)]
+        found = [await _aside(self._store.next_due_us, tenant) for tenant in tenants or ("",)]
         return min((at_us for at_us in found if at_us is not None), default=None)
 
     async def pause(self, seconds: float) -> None:
