@@ -129,9 +129,9 @@ def test_listeners_that_join_at_once_hear_each_entry_once(place: Path, monkeypat
 
     async def until(last: bytes, stream: AsyncIterator[bytes]) -> list[bytes]:
         found: list[bytes] = []
-        async for chunk in stream:
-            found.append(chunk)
-            if chunk.startswith(last):
+        async for part in stream:
+            found += [chunk for chunk in part.split(b"\n\n") if chunk]
+            if found[-1].startswith(last):
                 break
         return found
 

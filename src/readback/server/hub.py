@@ -101,17 +101,25 @@ class Hub:
             after = page[-1].position
 
     async def _later(self, listener: _Listener, after: int) -> AsyncIterator[bytes]:
-        while True:
+        """Yield new entries. Entries that wait together make a single part, so that many listeners cost less."""
+        queue, last = listener.queue, False
+        while not last:
             try:
                 async with asyncio.timeout(QUIET_S):
-                    entry = await listener.queue.get()
+                    entry = await queue.get()
             except TimeoutError:
                 yield b": quiet\n\n"
                 continue
-            if entry is None:
-                return
-            if entry.position > after:
-                yield entry.chunk
+            chunks = list[bytes]()
+            while entry is not None:
+                if entry.position > after:
+                    chunks.append(entry.chunk)
+                if queue.empty() or len(chunks) >= PAGE:
+                    break
+                entry = queue.get_nowait()
+            last = entry is None
+            if chunks:
+                yield b"".join(chunks)
 
     async def _follow(self, tenant: str) -> None:
         """Start the reader where none runs. Raises ServerBusyError at a limit, StoreError."""
