@@ -17,7 +17,7 @@ from tests.server.contracts import calls
 from tests.server.relay import Relay
 
 LOOKS = 3
-SLACK_S = 3.0
+SLACK_S = 10.0
 """What a loaded machine may add to a time limit, in seconds."""
 
 
