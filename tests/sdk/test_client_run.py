@@ -149,26 +149,6 @@ def test_the_same_operation_with_another_payload_is_refused_and_the_first_is_unt
     assert desk.calls == 1
 
 
-@pytest.mark.requirement("INPUT-other-payload")
-def test_the_outcome_of_one_goal_never_answers_for_another() -> None:
-    desk = Desk()
-    ship = ship_of(desk)
-    asked = {"order_id": "o-1", "carrier": "dhl"}
-    with opened() as rb:
-        first = rb.run(ship(**asked), operation="op", intended={"delivered": True, "parts": 1})
-        for other in ({"delivered": False, "parts": 1}, {"delivered": 1, "parts": True}, {}, asked):
-            with pytest.raises(PayloadConflictError):
-                rb.run(ship(**asked), operation="op", intended=other)
-        same = rb.run(ship(**asked), operation="op", intended={"parts": 1, "delivered": True})
-        unstated = rb.run(ship(**asked), operation="op")
-        assert {same.id, unstated.id} == {first.id}
-        plain = rb.run(ship(**asked), operation="without a goal")
-        assert rb.run(ship(**asked), operation="without a goal", intended=asked).id == plain.id
-        with pytest.raises(PayloadConflictError):
-            rb.run(ship(**asked), operation="without a goal", intended={**asked, "carrier": "ups"})
-    assert desk.calls == 2
-
-
 @pytest.mark.requirement("INPUT-over-long-value")
 @NEVER_RUN
 def test_an_over_long_value_is_refused_and_not_stored_in_part() -> None:

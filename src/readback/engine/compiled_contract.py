@@ -110,6 +110,8 @@ class Request:
     """Ids of claims behind the action. If a claim is invalid, nothing is executed."""
     ahead: bool = False
     """The call may run while its attempt becomes durable: the outcome is unknown in any case."""
+    binds_goal: bool = False
+    """The stated goal is part of the payload: a repetition with another goal is refused."""
 
 
 @dataclass(frozen=True, slots=True)

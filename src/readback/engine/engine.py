@@ -190,6 +190,7 @@ class Engine:
         if request.ahead and opened.freeze is None and self.limits is None and validate.only_freezes(request):
             yield from AllowEarlyDispatch()  # no question remains before the attempt
         run = execute.propose(draft, self.table.version, begun.now_us if submitted else None)
+        run.binds_goal = request.binds_goal
         if opened.record is not None and (request.operation or request.plan.contract.key_fields):
             taken = yield from self._existing(run, opened.record, begun.now_us)
             if taken is not None:

@@ -107,6 +107,8 @@ class Run:
     """Replaces the fault counters of `counts`, when a recorded judgement is repeated."""
     in_flight_max: int = 0
     """The tenant's limit of other actions in flight for the first append; 0: no limit."""
+    binds_goal: bool = False
+    """A repetition with another stated goal is refused."""
     not_before_us: int = 0
     """The earliest time of the first reading by the tenant's rate; 0: no delay."""
     _events: list[SealedEvent] = field(default_factory=list)

@@ -174,7 +174,7 @@ class UnknownTenantError(InputError):
 
 
 class PayloadConflictError(InputError):
-    """The same operation was requested before with other arguments or another goal. Nothing was executed.
+    """The same operation was requested before with other arguments, or over HTTP with another goal. Nothing was run.
 
     Example:
         >>> from readback import Readback, verified

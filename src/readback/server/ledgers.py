@@ -95,12 +95,14 @@ class ServerClient(AsyncReadback):
     ) -> Coroutine[Any, Any, Outcome]:
         """Run the proposal like `run`. The ticket receives the action's id before the action is recorded.
 
+        The goal is a part of the payload, as the body of a request with an Idempotency-Key is.
+
         Raises InputError, before the coroutine exists, for a proposal that cannot be run.
         """
         s = self._session
         with consuming([proposal]):
             until_us = s.give_up_us(wait)
-            request = s.request(proposal, operation, intended, step, tuple(claims))
+            request = replace(s.request(proposal, operation, intended, step, tuple(claims)), binds_goal=True)
         work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
         return self._told(work, ticket, until_us, in_turn=not request.plan.hands.execute.is_async)
 

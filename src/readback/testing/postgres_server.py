@@ -41,7 +41,17 @@ log_min_messages = warning
 
 
 class PostgresPair:
-    """Both servers, from `__enter__` to `__exit__`. Nothing is left behind."""
+    """Both servers, from `__enter__` to `__exit__`. Nothing is left behind.
+
+    Needs Debian's PostgreSQL packages: there is no wheel.
+
+    Example:
+        >>> from readback.testing import PostgresPair
+        >>> pair = PostgresPair(standby=False)
+        >>> pair.home.is_relative_to(pair.root)  # `with pair:` starts the server
+        True
+        >>> pair.root.rmdir()
+    """
 
     def __init__(self, *, standby: bool = True, settings: str = "", inside: Path | None = None) -> None:
         """`standby` false: the primary alone. `settings`: more lines of postgresql.conf, with precedence over ours.

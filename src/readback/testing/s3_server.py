@@ -40,7 +40,14 @@ class Access(TypedDict):
 
 
 class S3Server:
-    """One server with buckets in memory. `endpoint` is the address."""
+    """One server with buckets in memory. `endpoint` is the address.
+
+    Example:
+        >>> from readback.testing import S3Server
+        >>> with S3Server("photos") as server:
+        ...     server.endpoint.startswith("http://127.0.0.1:")
+        True
+    """
 
     def __init__(self, *buckets: str, versioned: bool = True) -> None:
         self._buckets = buckets

@@ -311,12 +311,11 @@ def same_request(run: Run, record: KeyRecord) -> Effects[bool]:
 
 
 def has_another_goal(run: Run, record: KeyRecord) -> Effects[bool]:
-    """Whether the caller states a goal (`intended`) other than the goal of the action holding the key.
+    """Whether a caller that binds its goal states another goal (`intended`) than the action holding the key.
 
-    The outcome of that action answers for its own goal alone. A caller without a stated goal accepts any. An erased
-    request cannot be compared.
+    A caller without a stated goal accepts any. An erased request cannot be compared.
     """
-    if run.intended is None:
+    if run.intended is None or not run.binds_goal:
         return False
     other = yield from LoadAction(record.action_id)
     if other is None or other.request_ref in other.erased:
