@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import re
-from base64 import b32decode, b64decode
+from base64 import b64decode
 from binascii import Error as NotEncoded
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -170,20 +170,20 @@ def _of_base64(letters: str) -> Iterator[str]:
 
 
 def _of_base32(letters: str) -> Iterator[str]:
-    """Decode from the first eight offsets."""
-    for at in range(8):
-        some = letters[at:]
-        try:
-            yield _text(b32decode(some[: len(some) - len(some) % 8] + _last(some)))
-        except (NotEncoded, ValueError):
-            continue
+    """Decode from the first eight offsets.
+
+    The letters become the digits of a number, because the standard library's decoder takes ten times as long.
+    """
+    digits = letters.translate(_BASE32_DIGITS)
+    for at in range(min(8, len(digits) - 1)):
+        length = len(digits) - at
+        used = length - length % 8 + max(size for size in (0, 2, 4, 5, 7) if size <= length % 8)
+        raw_bytes = used * 5 // 8
+        number = int(digits[at : at + used], 32) >> (used * 5 - raw_bytes * 8)
+        yield _text(number.to_bytes(raw_bytes, "big"))
 
 
-def _last(letters: str) -> str:
-    """The last group of base 32, padded if necessary."""
-    rest = letters[len(letters) - len(letters) % 8 :]
-    whole = max((size for size in (0, 2, 4, 5, 7) if size <= len(rest)), default=0)
-    return rest[:whole] + "=" * (8 - whole) if whole else ""
+_BASE32_DIGITS: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
 
 
 def _text(raw: bytes) -> str:
