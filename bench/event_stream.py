@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,6 +56,11 @@ class Listener(asyncio.Protocol):
                 self.behind_s = max(self.behind_s, (now_us - at_us) / 1e6)
 
 
+def _is_even(listeners: list[Listener], before: int) -> bool:
+    """Whether all listeners have heard the same number of entries, and more than before."""
+    return len({each.heard for each in listeners}) == 1 and listeners[0].heard > before
+
+
 async def _until(is_so: Callable[[], bool]) -> None:
     for _ in range(TRIES_MAX):
         if is_so():
@@ -81,7 +87,7 @@ async def measure(folder: Path) -> dict[str, float]:
                 before = found[0].heard
                 await slice_of([each.run for each in callers], f"round-{number}", ACTIONS)
                 await asyncio.sleep(2 * BEHIND_MAX_S)  # an entry that comes later still is behind by its own time
-                await _until(lambda: len({each.heard for each in found}) == 1 and found[0].heard > before)  # noqa: B023
+                await _until(partial(_is_even, found, before))
                 behind.append(max(each.behind_s for each in found))
                 memory.append(resident_mb(pid))
                 for each in found:

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,10 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from readback.server import processes
 from readback.server.access.tokens import TokenFile
 from tests.console.bed import Browser
 from tests.server.bed import EVERY_RIGHT, NOW_US
@@ -223,6 +226,20 @@ def test_a_fault_at_the_start_is_shown_once(tmp_path: Path) -> None:
     memory = subprocess.run([*command, "--url", "memory:"], capture_output=True, text=True, check=False)
     assert memory.returncode == 5
     assert "cannot share a ledger in memory" in memory.stderr
+
+
+def test_a_new_process_leaves_the_signals_of_the_first_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    (woken, wakes), (listener, channel) = socket.socketpair(), socket.socketpair()
+    with woken, wakes, listener, channel:
+        wakes.send(bytes([signal.SIGTERM]))
+        divider = processes._Divider(listener, 2, lambda: None, woken)
+        monkeypatch.setattr(divider, "_fork", lambda: None)
+        monkeypatch.setattr(divider, "_hear", lambda child: channel)  # as in a process forked by this event
+        events = [SimpleNamespace(fileobj=channel, data=None), SimpleNamespace(fileobj=woken, data=None)]
+        with divider._selector:
+            monkeypatch.setattr(divider._selector, "select", lambda: [(each, 0) for each in events])
+            assert divider.run() is channel
+        assert woken.recv(1) == bytes([signal.SIGTERM])
 
 
 def test_the_file_of_sessions_holds_neither_token_nor_cookie(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ CONNECTION: Final = b"c"
 END_S: Final = 30.0
 """A process may take so long to end, in seconds. After this time every process left is killed."""
 AGAIN_S: Final = 1.0
-"""The successor of a process that never became ready waits so long before its start, in seconds."""
+"""The successor of a process without success waits so long before the start, in seconds."""
 STOPPING: Final = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
@@ -45,7 +45,7 @@ def divide(listener: socket.socket, count: int, on_ready: Callable[[], None]) ->
 
     Raises:
         SettingsError: this system cannot fork, or a process was killed before it was ready.
-        SystemExit: a process ended before it was ready, with its exit code. Its own message said why.
+        SystemExit: a process ended before it was ready, with the same exit code. The process printed the reason.
     """
     if not hasattr(os, "fork"):
         raise SettingsError("This system cannot fork, so a server has one process.", remedy="Omit --processes.")
@@ -55,7 +55,7 @@ def divide(listener: socket.socket, count: int, on_ready: Callable[[], None]) ->
 
 @contextlib.contextmanager
 def _signals() -> Iterator[socket.socket]:
-    """Yield a socket that receives the number of each signal. In a forked process the block ends as in the first."""
+    """Yield a socket for the numbers of signals. In a forked process the block ends, too."""
     woken, wakes = socket.socketpair()
     for each in (woken, wakes):
         each.setblocking(False)
@@ -77,7 +77,7 @@ def _noted(_number: int, _frame: object) -> None:
 
 @dataclass(slots=True)
 class _Child:
-    """One process: its id, the first process's side of its channel, and whether the process is ready."""
+    """A forked process: the id, the first process's side of the channel, and whether the process is ready."""
 
     pid: int
     channel: socket.socket
@@ -101,12 +101,14 @@ class _Divider:
                 if key.fileobj is self._listener:
                     self._accept()
                 elif key.fileobj is not self._woken:
-                    channel = channel or self._hear(key.data)
+                    channel = self._hear(key.data)
                 elif STOPPING & (numbers := self._came()):
                     self._end()
                     return None
                 elif signal.SIGCHLD in numbers:
-                    channel = channel or self._replace()
+                    channel = self._replace()
+                if channel is not None:  # a new process: the other events belong to the first process
+                    break
         return channel
 
     def _came(self) -> set[int]:
@@ -116,7 +118,7 @@ class _Divider:
         return set()
 
     def _fork(self, pause_s: float = 0.0) -> socket.socket | None:
-        """Start one process. Return its channel in the new process, and None in the first."""
+        """Start a process. Return the channel in the new process, and None in the first."""
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
@@ -157,13 +159,16 @@ class _Divider:
         return None
 
     def _replace(self) -> socket.socket | None:
-        """Replace each process that has ended. Raises SystemExit or SettingsError before the server serves."""
+        """Replace each ended process. Raises SystemExit or SettingsError before the server serves."""
         for child, code in self._ended():
             if not self._serves:
                 self._end()
                 if code >= 0:
                     raise SystemExit(code)
-                raise SettingsError(f"Signal {-code} ended a process of the server before it served.")
+                raise SettingsError(
+                    f"Signal {-code} ended a process of the server at its start.",
+                    remedy="Look for the cause in the system's log, such as a lack of memory.",
+                )
             LOG.error("a process of the server ended (exit code %d), and another takes its place", code)
             channel = self._fork(0.0 if child.ready else AGAIN_S)
             if channel is not None:
@@ -171,7 +176,7 @@ class _Divider:
         return None
 
     def _ended(self) -> list[tuple[_Child, int]]:
-        """Return the processes that have ended since the last look, with their exit codes."""
+        """Return the processes ended since the last look, with the exit codes."""
         ended = []
         for child in [*self._children]:
             pid, status = os.waitpid(child.pid, os.WNOHANG)
@@ -184,7 +189,7 @@ class _Divider:
         return ended
 
     def _accept(self) -> None:
-        """Pass one connection to the next process that takes it. Without a ready process, clients wait."""
+        """Pass a connection to the next ready process. Without a ready process, clients wait."""
         if not any(each.ready for each in self._children):
             self._listens = False
             self._selector.unregister(self._listener)
@@ -229,5 +234,6 @@ def connection_of(channel: socket.socket) -> socket.socket | None:
         return None
     connection = socket.socket(fileno=descriptors[0])
     connection.setblocking(False)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with contextlib.suppress(OSError):  # the client is gone, and the first read shows it
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection

@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS session (
 CREATE INDEX IF NOT EXISTS session_seen ON session (seen_us);
 CREATE INDEX IF NOT EXISTS session_holder ON session (holder);
 """
+_DROP_OLDEST: Final = "DELETE FROM session WHERE name IN (SELECT name FROM session ORDER BY seen_us LIMIT ?)"
 
 
 class ForgeryError(MissingRightError):
@@ -89,8 +90,7 @@ class Sessions:
         self._rows.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)", row)
         [(count,)] = self._rows.execute("SELECT count(*) FROM session")
         if count > SESSIONS_MAX:
-            oldest = "SELECT name FROM session ORDER BY seen_us LIMIT ?"
-            self._rows.execute(f"DELETE FROM session WHERE name IN ({oldest})", (count - SESSIONS_MAX,))  # noqa: S608
+            self._rows.execute(_DROP_OLDEST, (count - SESSIONS_MAX,))
         return name, SignedIn(name, credential, csrf, zone)
 
     def get(self, name: str) -> SignedIn | None:
